@@ -148,9 +148,9 @@ def attentive(z: np.ndarray, chunk: int) -> tuple[np.ndarray, int]:
         student, z, np.zeros(len(z)), probes, get_check_positions(z.shape[1], chunk)
     ):
         features += lesson.features
-        if lesson.is_mistake:
+        if lesson.is_last_mistaken:
             student.w = student.w + z[lesson.last_index]
-        student.update_moments(lesson.margins)
+        student.update_margin_moments(lesson.probe_margins)
     return student.w, features
 
 

@@ -45,7 +45,7 @@ def of_a_chunk(folder: Path) -> None:
     store = create_store(folder / "chunk.zarr", scenario, {})
     chunks = store.list_chunks()[:40]
     shape, rng = chunks[0].shape, np.random.default_rng(0)
-    empty = store.make_buffer(chunks[0], store.read_states(chunks[0]))
+    empty = store.load_chunk_buffer(chunks[0], store.read_states(chunks[0]))
     values = {name: rng.random(array.shape) for name, array in empty.items()}
     states = np.full(shape, DONE_STATE, "int8")
     wrote = np.median([seconds(lambda chunk=chunk: store.write(chunk, values, states)) for chunk in chunks])

@@ -42,7 +42,7 @@ class ArrangedResults:
 
     results: Results
     layout: Layout
-    plane_variable: str = ""
+    x_variable: str = ""
     label: str = ""
     title_texts: tuple[str, ...] = ()
     curve_colours: tuple[Any, ...] = (CURVE_COLOURS[0],)
@@ -55,7 +55,7 @@ class ArrangedResults:
         return self.layout.x
 
     @property
-    def size_texts(self) -> list[str]:
+    def size_and_runs_texts(self) -> list[str]:
         """Texts for the input dimension and the number of runs."""
         return [size for size in labels.describe_size_and_runs(self.results.either).split(", ") if size]
 
@@ -66,13 +66,13 @@ class ArrangedResults:
 
     def get_marker(self, index: int) -> str:
         """Return the marker for a position on the marker axis or, without such an axis, for a colour."""
-        index += 0 if self.layout.markers else self.first_colour_index
+        index += 0 if self.layout.marker_axes else self.first_colour_index
         return str(get_curve_style(index)["marker"])
 
     def iterate_panels(self) -> Iterator[tuple[str, Results]]:
         """Yield the title and the results of each panel."""
         label = labels.make_mathtext_labeller(self.results.scenario)
-        for title, position in series.iterate_positions(self.results.either, self.layout.panels, label):
+        for title, position in series.iterate_positions(self.results.either, self.layout.panel_axes, label):
             yield title, series.select_position(self.results, position)
 
 
@@ -156,8 +156,8 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
     )
     results, notes = _thin_long_axes(results, x, [*series_axes, *split])
     layout = series.choose_figure_layout(results, x, list(dict.fromkeys(series_axes)), list(dict.fromkeys(split)))
-    single_values = [text for axis in layout.rest for text in _label_values(results, axis)]
-    results = series.select_position(results, dict.fromkeys(layout.rest, 0))
+    single_values = [text for axis in layout.single_position_axes for text in _label_values(results, axis)]
+    results = series.select_position(results, dict.fromkeys(layout.single_position_axes, 0))
     results = (
         ratios.divide_variables(results, composition.over, [*select_variables(results, composition)])
         if composition.over
@@ -191,7 +191,7 @@ def _label_values(results: Results, axis: str) -> list[str]:
 def _check_common_axis(parts: list[ArrangedResults]) -> None:
     """Raise `ConfigError` if the parts of a figure have different axes or variables along x."""
     labels_by_x = {
-        part.plane_variable or series.get_axis_coordinates(part.results.either, part.x)[0]: part.label
+        part.x_variable or series.get_axis_coordinates(part.results.either, part.x)[0]: part.label
         for part in reversed(parts)
     }
     if len(labels_by_x) > 1:
@@ -206,12 +206,12 @@ def _check_common_axis(parts: list[ArrangedResults]) -> None:
 def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
     """Assign each part the colours of its axes or, with several parts, the next unused colours."""
     if len(parts) == 1:
-        hues = series.choose_colours(parts[0].results.either, parts[0].layout.colours)
+        hues = series.choose_colours(parts[0].results.either, parts[0].layout.colour_axes)
         return [replace(parts[0], curve_colours=tuple(hues))]
     coloured: list[ArrangedResults] = []
     first = 0
     for part in parts:
-        count = len(series.choose_colours(part.results.either, part.layout.colours))
+        count = len(series.choose_colours(part.results.either, part.layout.colour_axes))
         hues = [CURVE_COLOURS[(first + index) % len(CURVE_COLOURS)] for index in range(count)]
         coloured.append(replace(part, curve_colours=tuple(hues), first_colour_index=first, results_index=len(coloured)))
         first += count

@@ -195,7 +195,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
         and arrangement.choose_abscissa(results) not in results.scenario.recorded_coordinates
     ):
         yield "Theory is sampled: its lines are splines within its standard errors."
-    if (reason := results.scenario.expected_deviation) and results.simulation is not None:
+    if (reason := results.scenario.expected_deviation_reason) and results.simulation is not None:
         yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")
     if series.has_run_bands(results.scenario) and (
         isinstance(figure, Composition) or figure in SCENARIO_KINDS_BY_OVERLAY

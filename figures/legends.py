@@ -76,7 +76,7 @@ def draw_lower_legend(figure: Figure, parts: list[ArrangedResults], extra_handle
 def draw_title(figure: Figure, parts: list[ArrangedResults]) -> None:
     """Write the properties common to all results above the panels."""
     texts_by_part = [
-        [*part.title_texts, *stated_keys.describe_title_values(part.results.scenario), *part.size_texts]
+        [*part.title_texts, *stated_keys.describe_title_values(part.results.scenario), *part.size_and_runs_texts]
         for part in parts
     ]
     shared_texts = [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
@@ -98,7 +98,7 @@ def _wrap_lines(texts: list[str], max_letters: int) -> str:
 
 def _make_series_entries(parts: list[ArrangedResults], extra_handles: Sequence[Any]) -> list[LegendEntry]:
     """Return the legend entries of colours, markers and additional handles."""
-    shared = {size for size in parts[0].size_texts if all(size in part.size_texts for part in parts)}
+    shared = {size for size in parts[0].size_and_runs_texts if all(size in part.size_and_runs_texts for part in parts)}
     full = any(has_unconverged_runs(part.results) for part in parts)
     entries = [entry for part in parts for entry in _make_colour_entries(part, len(parts) > 1, shared, full)]
     entries += {text: (handle, text) for part in parts for handle, text in _make_marker_entries(part)}.values()
@@ -145,12 +145,14 @@ def _make_colour_entries(
     if hollow points have a meaning.
     """
     results, layout = part.results, part.layout
-    if not layout.colours and not has_several_results:
+    if not layout.colour_axes and not has_several_results:
         return
-    line: Any = "none" if series.is_ignored_by_theory(results, layout.colours) and layout.colours else part.line_dashes
-    own_sizes = [size for size in part.size_texts if size not in shared_sizes]
-    for index, (text, _) in enumerate(_iterate_labelled_positions(results, layout.colours)):
-        marker = None if layout.markers else part.get_marker(index)
+    line: Any = (
+        "none" if series.is_ignored_by_theory(results, layout.colour_axes) and layout.colour_axes else part.line_dashes
+    )
+    own_sizes = [size for size in part.size_and_runs_texts if size not in shared_sizes]
+    for index, (text, _) in enumerate(_iterate_labelled_positions(results, layout.colour_axes)):
+        marker = None if layout.marker_axes else part.get_marker(index)
         face = part.curve_colours[index] if fill_markers else "white"
         marker_style: dict[str, Any] = (
             {"marker": marker, "markerfacecolor": face} if marker and results.simulation is not None else {}
@@ -174,8 +176,10 @@ def _make_colour_entries(
 def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
     """Yield a legend entry per marker, with dashes if theory depends on the marker axis."""
     results, layout = part.results, part.layout
-    ignored = series.is_ignored_by_theory(results, layout.markers)
-    for index, (text, _) in enumerate(_iterate_labelled_positions(results, layout.markers) if layout.markers else ()):
+    ignored = series.is_ignored_by_theory(results, layout.marker_axes)
+    for index, (text, _) in enumerate(
+        _iterate_labelled_positions(results, layout.marker_axes) if layout.marker_axes else ()
+    ):
         has_line = results.theory is not None and (not ignored or series.has_run_bands(results.scenario))
         dashes: Any = CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"
         marker = CURVE_MARKERS[index % len(CURVE_MARKERS)] if results.simulation is not None else "none"
@@ -194,7 +198,7 @@ def _make_point_and_line_entries(part: ArrangedResults, has_several_results: boo
     Without an axis along x, theory is a dash.
     """
     results, layout = part.results, part.layout
-    colour = THEORY_COLOUR if layout.colours or has_several_results else CURVE_COLOURS[0]
+    colour = THEORY_COLOUR if layout.colour_axes or has_several_results else CURVE_COLOURS[0]
     if results.simulation is not None:
         yield make_points_handle(color=colour), SIMULATION_ENTRY_TEXT
     if results.theory is not None:

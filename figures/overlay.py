@@ -156,23 +156,23 @@ def _get_styled_combinations(
     layout, hues = part.layout, part.curve_colours
     label = labels.make_mathtext_labeller(results.scenario)
     colours, markers = (
-        [*series.iterate_positions(results.either, axes, label)] for axes in (layout.colours, layout.markers)
+        [*series.iterate_positions(results.either, axes, label)] for axes in (layout.colour_axes, layout.marker_axes)
     )
-    has_single_line = layout.colours and series.is_ignored_by_theory(results, layout.colours)
+    has_single_line = layout.colour_axes and series.is_ignored_by_theory(results, layout.colour_axes)
     for (colour_index, (colour_label, colour_position)), (
         marker_index,
         (marker_label, marker_position),
     ) in itertools.product(enumerate(colours), enumerate(markers)):
-        dashes = CURVE_DASHES[marker_index % len(CURVE_DASHES)] if layout.markers else part.line_dashes
+        dashes = CURVE_DASHES[marker_index % len(CURVE_DASHES)] if layout.marker_axes else part.line_dashes
         line: dict[str, Any] | None = {"color": hues[colour_index], "linestyle": dashes}
-        if series.is_ignored_by_theory(results, layout.markers):
+        if series.is_ignored_by_theory(results, layout.marker_axes):
             line = {"color": hues[colour_index], "linestyle": part.line_dashes} if marker_index == 0 else None
         if has_single_line:
             line = {"color": hues[0] if part.label else THEORY_COLOUR} if colour_index == marker_index == 0 else None
         line = line | {"linestyle": "--"} if line and bound else line
         points = {
             "color": hues[colour_index],
-            "marker": part.get_marker(marker_index if layout.markers else colour_index),
+            "marker": part.get_marker(marker_index if layout.marker_axes else colour_index),
         }
         full_label = ", ".join(item for item in (part.label, colour_label, marker_label) if item)
         band = {"colour": hues[colour_index], "dashes": CURVE_DASHES[marker_index % len(CURVE_DASHES)]}
@@ -194,15 +194,15 @@ def _draw_variable(
 ) -> None:
     """Draw a variable against an axis or against another variable."""
     curve = series.make_curve(name, "", selection.simulation, selection.theory, selection.lines, x=part.x)
-    if part.plane_variable:
+    if part.x_variable:
         x_curve = series.make_curve(
-            part.plane_variable, "", selection.simulation, selection.theory, selection.lines, x=part.x
+            part.x_variable, "", selection.simulation, selection.theory, selection.lines, x=part.x
         )
         curve, error = _make_plane_curve(curve, x_curve)
         if error is not None and curve.mean is not None:
             ax.errorbar(curve.x, curve.mean, xerr=error, color=style.points["color"], linestyle="none", zorder=3)
     has_names = (
-        not part.plane_variable
+        not part.x_variable
         and selection.either.sizes.get(part.x, 1) > 1
         and not series.has_several_numbers(selection.either, part.x)
     )
@@ -216,10 +216,10 @@ def _draw_variable(
         style,
         log,
         filled_mask,
-        discrete=has_names or (not part.plane_variable and _is_discrete_axis(selection, part.x)),
+        discrete=has_names or (not part.x_variable and _is_discrete_axis(selection, part.x)),
     )
     if (
-        not part.plane_variable
+        not part.x_variable
         and (only_x := series.get_axis_values(selection.either, part.x)).size == 1
         and len(ax.lines)
         and "x" not in log
@@ -290,7 +290,7 @@ def _choose_log_axes(
     parts: list[ArrangedResults], name: str, variables: dict[str, Variable], composition: Composition
 ) -> str:
     """Return the logarithmic axes of a panel: axes whose values span decades, or both axes for a fit."""
-    if any(part.plane_variable for part in parts):
+    if any(part.x_variable for part in parts):
         return ""
     if composition.fit:
         return "xy"
@@ -316,9 +316,7 @@ def _label_panel_axes(
     )
     x_keys = series.get_axis_coordinates(part.results.either, part.x)
     ax.set_xlabel(
-        all_variables[part.plane_variable].symbol
-        if part.plane_variable
-        else labels.axis_label(part.results.scenario, x_keys)
+        all_variables[part.x_variable].symbol if part.x_variable else labels.axis_label(part.results.scenario, x_keys)
     )
 
 

@@ -133,7 +133,7 @@ def is_drawn_as_column(num_panels: int) -> bool:
 
 def make_blank_figure(width: float, height: float) -> Figure:
     """Create an empty figure of this size (in inches), enlarged for slides."""
-    taller = STRIP_FIGURE_HEIGHT_FACTOR if DRAWING_OPTIONS.get().residuals else 1.0
+    taller = STRIP_FIGURE_HEIGHT_FACTOR if DRAWING_OPTIONS.get().has_residual_strips else 1.0
     return Figure(figsize=(get_medium().size_factor * width, get_medium().size_factor * taller * height))
 
 
@@ -309,7 +309,7 @@ def draw_curve(
         )
     if curve.mean is not None:
         draw_mean_points(ax, curve.x, curve.mean, curve.error, style.points, filled_mask)
-        if DRAWING_OPTIONS.get().residuals:
+        if DRAWING_OPTIONS.get().has_residual_strips:
             draw_residual_strip(ax, curve, style.points)
 
 

@@ -69,7 +69,7 @@ class Curve:
     theory_x: np.ndarray | None = None
     theory: np.ndarray | None = None
     band: tuple[np.ndarray, np.ndarray] | None = None
-    levels: tuple[tuple[str, np.ndarray], ...] = ()
+    reference_levels: tuple[tuple[str, np.ndarray], ...] = ()
     runs: np.ndarray | None = None
 
     @property
@@ -83,17 +83,17 @@ class Layout:
     """Roles of the axes of a chart: along x, by colour, by marker, by panel, or at one position (`rest`)."""
 
     x: str
-    colours: tuple[str, ...]
-    rest: tuple[str, ...]
-    markers: tuple[str, ...] = ()
-    panels: tuple[str, ...] = ()
+    colour_axes: tuple[str, ...]
+    single_position_axes: tuple[str, ...]
+    marker_axes: tuple[str, ...] = ()
+    panel_axes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Scales:
     """Scales of a chart: its logarithmic axes, and the names along x if x is not numeric."""
 
-    x_names: tuple[str, ...] = ()
+    names_along_x: tuple[str, ...] = ()
     log_x: bool = False
     log_y: frozenset[str] = frozenset()
 
@@ -405,7 +405,7 @@ def make_curves(
             single_runs=single_runs,
         )
         for curve_label, position in itertools.islice(
-            iterate_positions(either, layout.colours, label_value), MAX_CURVES_PER_CHART
+            iterate_positions(either, layout.colour_axes, label_value), MAX_CURVES_PER_CHART
         )
     ]
 

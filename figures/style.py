@@ -104,7 +104,7 @@ class Medium(NamedTuple):
     They are changes of `STYLE_SETTINGS`, the scale of sizes, and whether panels form one column.
     """
 
-    settings: dict[Any, Any]
+    style_changes: dict[Any, Any]
     size_factor: float = 1.0
     is_one_column: bool = False
 
@@ -142,7 +142,7 @@ class DrawingOptions(NamedTuple):
     """Options of the figure being drawn: its medium, and whether it has strips of residuals."""
 
     medium: str = "page"
-    residuals: bool = False
+    has_residual_strips: bool = False
 
 
 DEFAULT_DRAWING_OPTIONS = DrawingOptions()
@@ -187,7 +187,7 @@ def get_medium() -> Medium:
 
 def get_matplotlib_settings(figure: Figure) -> dict[Any, Any]:
     """Return the matplotlib settings for the medium of a figure, which the figure's gid names."""
-    return STYLE_SETTINGS | FIGURE_MEDIA.get(figure.get_gid() or "page", FIGURE_MEDIA["page"]).settings
+    return STYLE_SETTINGS | FIGURE_MEDIA.get(figure.get_gid() or "page", FIGURE_MEDIA["page"]).style_changes
 
 
 def apply_style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
@@ -211,7 +211,7 @@ def apply_style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
     @wraps(draw)
     def draw_styled(*args: Any, **kwargs: Any) -> Figure:
-        with mpl.rc_context(), matplotlib.style.context(["default", STYLE_SETTINGS, get_medium().settings]):
+        with mpl.rc_context(), matplotlib.style.context(["default", STYLE_SETTINGS, get_medium().style_changes]):
             return draw(*args, **kwargs)
 
     return draw_styled

@@ -82,7 +82,7 @@ def run(
 def remarks(scenario: AbstractScenario) -> list[str]:
     """Return sentences that a user should read before a scenario is simulated."""
     return [
-        *make_simulator(thin_scenario(scenario)).remarks(),
+        *make_simulator(thin_scenario(scenario)).get_remarks_before_run(),
         *make_few_direction_warnings(scenario),
         *announce_optimum_searches(scenario),
     ]

@@ -58,7 +58,7 @@ class Boundary(ABC):
     equation: ClassVar[str] = ""  # LaTeX
 
     @abstractmethod
-    def threshold(
+    def stopping_level(
         self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
         """Return the initial stopping level for arrays of the same shape. Negative levels count as 0.
@@ -78,7 +78,7 @@ class Boundary(ABC):
             Levels, of the same shape.
         """
 
-    def total_rise(self, mean: np.ndarray) -> np.ndarray:
+    def total_level_rise(self, mean: np.ndarray) -> np.ndarray:
         """Return the total rise of the level over all features, 0 by default.
 
         The level rises in proportion to the number of evaluated features.
@@ -102,7 +102,7 @@ class ConstantErrorBoundary(Boundary):
     label = "constant"
     equation = r"e^{2m\tau/\sigma^2}\,\Phi\!\left(\frac{\theta-2\tau-m}{\sigma}\right) = \epsilon_d"
 
-    def threshold(
+    def stopping_level(
         self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
         return _solve_constant_level(error_rate, mean, np.sqrt(variance), theta)
@@ -114,7 +114,7 @@ class BrownianBridgeBoundary(Boundary):
     label = "Brownian bridge"
     equation = r"\tau = \tfrac12\left(\theta+\sqrt{\theta^2+2\sigma^2\ln(1/\epsilon_d)}\right)"
 
-    def threshold(
+    def stopping_level(
         self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
         return (theta + np.sqrt(theta**2 + 2 * variance * np.log(1 / error_rate))) / 2
@@ -126,7 +126,7 @@ class UncentredBoundary(Boundary):
     label = "as printed"
     equation = r"\tau = \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
 
-    def threshold(
+    def stopping_level(
         self, error_rate: np.ndarray, mean: np.ndarray, variance: np.ndarray, theta: np.ndarray
     ) -> np.ndarray:
         return (theta - mean - np.sqrt(variance) * ndtri(error_rate)) / 2
@@ -138,7 +138,7 @@ class CentredBoundary(UncentredBoundary):
     label = "centred"
     equation = r"S_i - \frac{i\,m}{n} \ge \tfrac12\left(\theta-m+\sigma\,\Phi^{-1}(1-\epsilon_d)\right)"
 
-    def total_rise(self, mean: np.ndarray) -> np.ndarray:
+    def total_level_rise(self, mean: np.ndarray) -> np.ndarray:
         return np.maximum(mean, 0.0)
 
 
@@ -199,7 +199,7 @@ def compute_total_level_rise(boundary: str | Boundary, mean: ArrayLike) -> np.nd
     >>> float(compute_total_level_rise("centred", 0.5)), float(compute_total_level_rise("constant", 0.5))
     (0.5, 0.0)
     """
-    return get_boundary(boundary).total_rise(np.asarray(mean, float))
+    return get_boundary(boundary).total_level_rise(np.asarray(mean, float))
 
 
 def get_check_positions(n: int, chunk: int) -> np.ndarray:
@@ -253,7 +253,9 @@ def compute_stopping_level(
     [0.9994, 1.5174, 0.6632, 0.6632]
     """
     boundary_object = get_boundary(boundary)
-    return np.maximum(boundary_object.threshold(*_check_boundary_arguments(error_rate, mean, variance, theta)), 0.0)
+    return np.maximum(
+        boundary_object.stopping_level(*_check_boundary_arguments(error_rate, mean, variance, theta)), 0.0
+    )
 
 
 def brownian_decision_error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0) -> np.ndarray:

@@ -36,7 +36,7 @@ class Classifier:
     uses_raw_attributes: ClassVar[bool] = False  # True: learns from the raw attributes instead of their 0/1 indicators
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def random_seed_parameters(self) -> dict[str, Any]:
         """The parameters that determine the random numbers of a run: all parameters."""
         return dict(vars(self))
 
@@ -173,7 +173,7 @@ class AttentiveClassifier(Classifier):
     )
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def random_seed_parameters(self) -> dict[str, Any]:
         """All parameters except theta: runs at different theta share the order of examples and features."""
         return {name: value for name, value in vars(self).items() if name != "theta"}
 

@@ -85,15 +85,15 @@ class DataSource:
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes."""
         if self.sequence:
-            return tuple(map(self._format_position, range(self.length)))
+            return tuple(map(self._format_letter_position, range(self.length)))
         return tuple(name for name in self.columns if name not in (self.label, self.fold, *self.dropped))
 
     @property
-    def heading(self) -> str:
+    def title_with_stand_in_mark(self) -> str:
         """The title, marked as "stand-in" if the data are a substitute for the paper's data."""
         return f"{self.title} (stand-in)" if self.stand_in else self.title
 
-    def _format_position(self, letter: int) -> str:
+    def _format_letter_position(self, letter: int) -> str:
         """Name the attribute of a letter by its position in the sequence or relative to a site."""
         if self.start is None:
             return f"p{letter + 1}"

@@ -70,7 +70,7 @@ def _read_table_numbers(path: str) -> np.ndarray:
     if Path(path).suffix != ".npy":
         table_file = read_table_file(path)
         try:
-            return encode_columns(table_file.frame, None, DEFAULT_COLUMN_OPTIONS, table_file.first_row).X
+            return encode_columns(table_file.frame, None, DEFAULT_COLUMN_OPTIONS, table_file.first_data_row).X
         except ConfigError as failure:
             raise ConfigError(f"{path}: {failure}") from None
     try:

@@ -62,7 +62,7 @@ class Inputs(ABC):
     """
 
     isotropic: ClassVar[bool] = True  # True: covariance I/N, so theory does not need `modes`
-    has_exact_angles: ClassVar[bool] = False  # True: eps_g depends only on angles, even at finite N
+    has_errors_given_by_angles: ClassVar[bool] = False  # True: eps_g depends only on angles, even at finite N
     normal_fields: ClassVar[bool] = False  # True: fields are normal at finite N, and their overlaps are recorded
     modes_depend_on_N: ClassVar[bool] = False  # True: `modes` depends on N
     from_file: ClassVar[bool] = False  # True: `modes` reads a file, which may be missing
@@ -126,32 +126,32 @@ class Inputs(ABC):
         return self.has_unequal_variances and self.normal_fields
 
     @property
-    def isotropic_normal(self) -> bool:
+    def has_isotropic_normal_fields(self) -> bool:
         """True if the fields of all vectors of one length have the same normal distribution at finite N."""
         return self.isotropic and self.normal_fields
 
     @property
-    def num_groups(self) -> int:
+    def num_variance_groups(self) -> int:
         """Number of groups of axes of equal variance, 0 if the distribution does not consist of a few groups."""
         return 0
 
     @property
-    def short_name(self) -> str:
+    def menu_name(self) -> str:
         """Name for menus."""
         return format_inputs_label(self)
 
     @property
-    def centre_spectrum(self) -> Spectrum | None:
+    def cluster_spectrum(self) -> Spectrum | None:
         """Groups of axes with this distribution around a cluster's centre, or None if not supported."""
         return None
 
-    def find_centre_problem(self, N: int) -> Problem | None:
+    def find_cluster_problem(self, N: int) -> Problem | None:
         """Explain why inputs around the centre of a cluster cannot have this distribution, or return None."""
-        if self.centre_spectrum is None:
+        if self.cluster_spectrum is None:
             return ("inputs",), f"{CLUSTER_INPUT_KINDS_NOTE}, not {format_inputs_label(self)}"
         return self.problem(N)
 
-    def find_online_problem(self) -> str:
+    def find_online_learning_problem(self) -> str:
         """Explain why the distribution has no meaning for online learning, or return ""."""
         return ""
 
@@ -198,7 +198,7 @@ class Inputs(ABC):
         """
         return None
 
-    def digests(self) -> dict[str, str]:
+    def file_digests(self) -> dict[str, str]:
         """Return the SHA-256 of each file that the distribution uses, by path."""
         return {}
 
@@ -207,11 +207,11 @@ class Inputs(ABC):
 class Gaussian(Inputs):
     """Independent Gaussian components N(0, 1/N), as in the papers."""
 
-    has_exact_angles = True
+    has_errors_given_by_angles = True
     normal_fields = True
 
     @property
-    def centre_spectrum(self) -> Spectrum:
+    def cluster_spectrum(self) -> Spectrum:
         return Spectrum()
 
     def draw_examples(self, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
@@ -236,7 +236,7 @@ class Rademacher(Inputs):
 class Sphere(Inputs):
     """The uniform distribution on the unit sphere."""
 
-    has_exact_angles = True
+    has_errors_given_by_angles = True
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         import jax.numpy as jnp
@@ -258,7 +258,7 @@ class Anisotropic(Inputs):
     spectrum: tuple[float, ...] = (1.0,)
 
     @property
-    def centre_spectrum(self) -> Spectrum:
+    def cluster_spectrum(self) -> Spectrum:
         return Spectrum(self.spectrum)
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
@@ -282,7 +282,7 @@ class GroupedInputs(Inputs):
     """Gaussian inputs whose axes form groups of equal variance."""
 
     isotropic = False
-    has_exact_angles = True
+    has_errors_given_by_angles = True
     normal_fields = True
 
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
@@ -315,21 +315,21 @@ class Spectrum(GroupedInputs):
     ridge: tuple[float, ...] = ()
 
     @property
-    def num_groups(self) -> int:
+    def num_variance_groups(self) -> int:
         return len(self.eigenvalues)
 
     @property
-    def centre_spectrum(self) -> Spectrum:
+    def cluster_spectrum(self) -> Spectrum:
         return self
 
-    def find_centre_problem(self, N: int) -> Problem | None:
+    def find_cluster_problem(self, N: int) -> Problem | None:
         if problem := self.problem(N):
             return problem
         if self.misfit:
             return ("inputs",), "misfit belongs to a teacher's field: clusters have no teacher"
         return (("inputs",), "ridge must be greater than 0 in all groups") if self.has_unpenalised_axes else None
 
-    def find_online_problem(self) -> str:
+    def find_online_learning_problem(self) -> str:
         if self.misfit > 0:
             return "the teacher of online learning has no misfit: learners of convex losses have it"
         return "online learning has no penalty: learners of convex losses have a `ridge`" if self.ridge else ""
@@ -347,11 +347,11 @@ class Spectrum(GroupedInputs):
     def problem(self, N: int) -> Problem | None:
         if problem := _find_spectrum_problem(self.eigenvalues):
             return problem
-        for sentence in self._find_problems(N):
+        for sentence in self._find_parameter_problems(N):
             return ("inputs",), sentence
         return None
 
-    def _find_problems(self, N: int) -> Iterator[str]:
+    def _find_parameter_problems(self, N: int) -> Iterator[str]:
         """Yield messages about invalid parameters."""
         groups = len(self.eigenvalues)
         lists = {"shares": self.shares, "teacher": self.teacher, "ridge": self.ridge}
@@ -427,7 +427,7 @@ class Features(Inputs):
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         raise ScenarioError([(("inputs",), "random features require stored examples (`loss`), not a stream")])
 
-    def find_online_problem(self) -> str:
+    def find_online_learning_problem(self) -> str:
         return "features need a teacher on latent variables: learners of convex losses have them"
 
     def count_latent_variables(self, N: int) -> int:
@@ -440,7 +440,7 @@ class Features(Inputs):
     def problem(self, N: int) -> Problem | None:
         if self.activation not in ACTIVATIONS:
             return ("inputs",), format_unknown_name(self.activation, "an activation", ACTIVATIONS)
-        if hermite_coefficients(ACTIVATIONS[self.activation]()).rest < MIN_NONLINEAR_COEFFICIENT:
+        if hermite_coefficients(ACTIVATIONS[self.activation]()).nonlinear_norm < MIN_NONLINEAR_COEFFICIENT:
             return ("inputs",), f"features of the activation {self.activation} are linear in the latent variables"
         if not 1 / MAX_LATENT_RATIO <= self.latent <= MAX_LATENT_RATIO:
             bounds = f"{1 / MAX_LATENT_RATIO:g} and {MAX_LATENT_RATIO:g}"
@@ -469,7 +469,7 @@ class Rows(Inputs):
     raw: bool = False
 
     @property
-    def short_name(self) -> str:
+    def menu_name(self) -> str:
         return Path(self.path).name
 
     def problem(self, N: int) -> Problem | None:
@@ -499,7 +499,7 @@ class Rows(Inputs):
     def table(self, N: int) -> np.ndarray:
         return input_table.load_input_table(self.path)
 
-    def digests(self) -> dict[str, str]:
+    def file_digests(self) -> dict[str, str]:
         return {self.path: input_table.get_input_table_digest(self.path)}
 
 

@@ -113,7 +113,7 @@ def read_labelled_table(
     """
     table_file = read_table_file(path, file)
     try:
-        table = _table_from_frame(table_file.frame, target, options, numbers, positive, table_file.first_row)
+        table = _table_from_frame(table_file.frame, target, options, numbers, positive, table_file.first_data_row)
     except ConfigError as failure:
         raise ConfigError(f"{path}: {failure}") from None
     return table._replace(notes=(*table.notes, *table_file.notes))

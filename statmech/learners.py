@@ -34,7 +34,7 @@ class Learner:
     separable: ClassVar[bool] = False  # True: requires linearly separable examples
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def random_seed_parameters(self) -> dict[str, Any]:
         """The parameters that determine the random numbers of a run: all parameters."""
         return dict(vars(self))
 
@@ -79,7 +79,7 @@ class MinOverLearner(Learner):
     )
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def random_seed_parameters(self) -> dict[str, Any]:
         """All parameters except the stop rule, which does not affect the random numbers of a run."""
         return {name: value for name, value in vars(self).items() if name != "stop"}
 

@@ -164,7 +164,7 @@ class PenaltyCurves(NamedTuple):
     """Penalties (P,), theoretical and anchored errors (P,), and anchored errors by class (2, P)."""
 
     lam: np.ndarray
-    total: PredictedCurve
+    total_error_curve: PredictedCurve
     classes: np.ndarray
 
 
@@ -197,7 +197,7 @@ class LearningCurvePredictor:
         return np.array([max(n // 8, MIN_FIT_EXAMPLES), n // 2, n])
 
     @cached_property
-    def fractions(self) -> np.ndarray:
+    def label_fractions(self) -> np.ndarray:
         """The fractions (2,) of the labels +1 and -1."""
         positives = float(np.mean(self.table.y > 0))
         return np.array([positives, 1 - positives])
@@ -259,8 +259,8 @@ class LearningCurvePredictor:
             "cites": " ".join([*LEARNING_CURVE_CITATION_KEYS, *(CLASSIFICATION_CITATION_KEYS if table.labels else ())]),
         }
         if table.labels:
-            about["rarer_label"] = table.labels[int(np.argmin(self.fractions))]
-            about["rarer_fraction"] = float(self.fractions.min())
+            about["rarer_label"] = table.labels[int(np.argmin(self.label_fractions))]
+            about["rarer_fraction"] = float(self.label_fractions.min())
         return about
 
     def _predict_by_theory(
@@ -286,7 +286,7 @@ class LearningCurvePredictor:
             else self._compute_curves_at_penalty(points, float(lam))
         )
         measured = self._measure_errors(curves.lam[count:], key)
-        curve, measured_curve = curves.total.split(count)
+        curve, measured_curve = curves.total_error_curve.split(count)
         stabilities = self._get_leave_one_out_values(curves.lam[-1])
         wrong = float(np.sum(_score_wrong_labels(stabilities))) if self.table.labels else np.inf
         scale = self._make_error_scale(measured)
@@ -370,7 +370,7 @@ class LearningCurvePredictor:
                 order = np.random.default_rng([key, int(P), index]).permutation(n)
                 w = fit_table_rows(table, self.loss, float(lam), order[:P], self.intercept).w
                 fit_errors = measure_table_errors(table, w, order[P:])
-                errors.append(fit_errors.labels if table.labels else fit_errors.squares)
+                errors.append(fit_errors.labels if table.labels else fit_errors.mean_squared_error)
             deviation = np.std(errors, ddof=1) / np.sqrt(sets) if sets > 1 else np.nan
             self._fits[cache_key] = float(np.mean(errors)), float(deviation)
         return self._fits[cache_key]
@@ -387,9 +387,9 @@ class LearningCurvePredictor:
             return PenaltyCurves(strengths[:-1], PredictedCurve(theory[:-1], anchored), np.empty((0, len(P))))
         positions = self.rows.positions(self.loss, np.append(P, n - 1).astype(float), strengths)
         measured = standardise_stabilities(left, self.table.y)
-        classes = compute_anchored_errors(positions[:, :-1], positions[:, -1:], measured, self.fractions)
+        classes = compute_anchored_errors(positions[:, :-1], positions[:, -1:], measured, self.label_fractions)
         theory = self.rows.predict_errors(self.loss, P.astype(float), strengths[:-1]).eps_y
-        anchored = self.fractions @ classes
+        anchored = self.label_fractions @ classes
         anchored = np.where(np.isnan(anchored), theory, anchored)  # w = 0 predicts the more frequent label
         return PenaltyCurves(strengths[:-1], PredictedCurve(theory, anchored), classes)
 
@@ -400,7 +400,7 @@ class LearningCurvePredictor:
         grid = np.log(PENALTY_GRIDS[bool(self.table.labels)])
         penalty_curves = [self._compute_curves_at_penalty(P, float(lam)) for lam in np.exp(grid)]
         with np.errstate(all="ignore"):  # log(0) for an error of 0
-            log_errors = np.log([curves.total.anchored for curves in penalty_curves]).T
+            log_errors = np.log([curves.total_error_curve.anchored for curves in penalty_curves]).T
         log_lam = np.array([_find_best_log_penalty(grid, column) for column in log_errors])
         if self.table.labels and np.isnan(log_lam).any():  # theory fails on the table: use leave-one-out
             left_out = [
@@ -464,7 +464,7 @@ def _compute_log_ratio_drift(measured: MeasuredErrors, curve: PredictedCurve, sc
     from theory.tables.anchored_curves import compute_log_error_ratios
 
     ratios = compute_log_error_ratios(measured, curve.theory, scale)
-    noise = measured.deviation / np.maximum(measured.error, scale.smallest_error)
+    noise = measured.deviation / np.maximum(measured.error, scale.smallest_measurable_error)
     drift = ratios[-1] - ratios[0]
     return float(drift) if abs(drift) > 2 * np.hypot(noise[0], noise[-1]) else 0.0
 

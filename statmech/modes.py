@@ -259,7 +259,7 @@ class HermiteCoefficients(NamedTuple):
 
     constant: float
     linear: float
-    rest: float
+    nonlinear_norm: float
 
 
 def hermite_coefficients(activation: Activation) -> HermiteCoefficients:
@@ -303,7 +303,7 @@ def make_feature_modes(coefficients: HermiteCoefficients, latent: float) -> Mode
     0.2282998
     """
     s, nu = marchenko_pastur_rule(1 / latent)
-    omega = coefficients.linear**2 * s + coefficients.rest**2
+    omega = coefficients.linear**2 * s + coefficients.nonlinear_norm**2
     return Modes(omega, nu, nu * coefficients.linear**2 * s / (latent * omega))
 
 

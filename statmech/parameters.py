@@ -127,14 +127,14 @@ class ConfigKey:
         -------
         str or None
         """
-        if problem := self.type_problem(value):
+        if problem := self.find_type_problem(value):
             return problem
         for bound, limit in self.bounds:
             if not bound.is_satisfied(value, limit):
                 return f"must be {bound.words} {_format_exact_number(limit)}, not {_format_exact_number(value)}"
         return None
 
-    def type_problem(self, value: Any) -> str | None:
+    def find_type_problem(self, value: Any) -> str | None:
         """Return the reason why a value has the wrong type for the key, or None."""
         if type(value) is self.type and not self.choices:
             return None
@@ -249,7 +249,7 @@ def _config_key_from_field(cls: type, f: Field[Any]) -> ConfigKey:
         possible = "float, int, bool, Literal[...], or str with `choices`"
         raise ScenarioError([((), f"the parameter {f.name} of {cls.__name__} needs a type: {possible}")])
     key = ConfigKey(f.name, type=annotation, default=f.default, **metadata)
-    if problem := key.type_problem(key.default):
+    if problem := key.find_type_problem(key.default):
         raise ScenarioError([((), f"the default of the parameter {f.name} of {cls.__name__}: {problem}")])
     return key
 
@@ -275,7 +275,7 @@ class RealParameterFamily:
     fixed: tuple[tuple[str, Any], ...]  # strings and integers: each value needs its own compiled program
 
     @property
-    def real_names(self) -> list[str]:
+    def real_parameter_names(self) -> list[str]:
         """The names of the real parameters."""
         return list(_split_real_parameter_names(self.kind)[0])
 

@@ -45,7 +45,7 @@ def make_input_population(inputs: Inputs, N: int) -> InputPopulation | None:
     """
     if inputs.isotropic:
         return None
-    return InputPopulation(inputs, N if inputs.modes_depend_on_N else 0, tuple(sorted(inputs.digests().items())))
+    return InputPopulation(inputs, N if inputs.modes_depend_on_N else 0, tuple(sorted(inputs.file_digests().items())))
 
 
 @lru_cache(maxsize=16)

@@ -35,7 +35,7 @@ class BatchSlice(NamedTuple):
 
     start: Array
     width: int
-    total: int
+    full_batch_size: int
 
 
 def make_key_data(number: int) -> np.ndarray:
@@ -170,7 +170,9 @@ def draw_bits(key: Array, count: int, batch: BatchSlice | None = None) -> Array:
 
     counters = jnp.arange(count // key.size, dtype=np.uint32)
     if batch:
-        counters = counters // batch.width * batch.total + counters % batch.width + batch.start.astype(np.uint32)
+        counters = (
+            counters // batch.width * batch.full_batch_size + counters % batch.width + batch.start.astype(np.uint32)
+        )
     key_data = jax.random.key_data(key)
     if batch is None or not key.ndim:
         return jax.lax.platform_dependent(key_data, counters, cpu=_threefry_unrolled, default=threefry_2x32)

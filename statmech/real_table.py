@@ -27,8 +27,8 @@ class TableEigenbasis(NamedTuple):
     """Nonzero eigenvalues of Z'Z, the target's squared components along them, and its squared remainder."""
 
     eigenvalues: np.ndarray
-    squares: np.ndarray
-    unexplained_square: float
+    target_squares: np.ndarray
+    unexplained_target_square: float
 
 
 class RealTable(NamedTuple):

@@ -166,14 +166,14 @@ class Rule(ABC):
     @property
     def has_closed_form(self) -> bool:
         """True if the rule defines closed forms of its averages."""
-        return self._defines_methods("closed_form", "closed_form_pair")
+        return self._overrides_methods("closed_form", "closed_form_pair")
 
     @property
-    def has_line_form(self) -> bool:
+    def has_line_integral_form(self) -> bool:
         """True if the rule defines its averages as one-dimensional integrals."""
-        return self._defines_methods("line_form", "line_form_pair")
+        return self._overrides_methods("line_form", "line_form_pair")
 
-    def _defines_methods(self, *names: str) -> bool:
+    def _overrides_methods(self, *names: str) -> bool:
         """Return True if the class overrides all of these methods."""
         return all(getattr(type(self), name) is not getattr(Rule, name) for name in names)
 

@@ -41,7 +41,7 @@ class BoundedYamlParser(RoundTripParser):
         """Return the next event after counting its values."""
         event = super().get_event()
         if isinstance(event, AliasEvent):
-            self._count(self._get_alias_size(event), event)
+            self._count_values(self._count_alias_values(event), event)
         elif isinstance(event, NodeEvent):
             self._count_node(event)
         elif isinstance(event, CollectionEndEvent):
@@ -57,9 +57,9 @@ class BoundedYamlParser(RoundTripParser):
             self._sizes.pop(event.anchor)
             if len(self._open) > MAX_YAML_DEPTH:
                 raise YamlSizeError(problem=f"is nested more than {MAX_YAML_DEPTH} deep", problem_mark=event.start_mark)
-        self._count(1, event)
+        self._count_values(1, event)
 
-    def _get_alias_size(self, alias: Any) -> int:
+    def _count_alias_values(self, alias: Any) -> int:
         """Return the number of values that an alias represents.
 
         An alias inside its own collection represents infinitely many values and raises `YamlSizeError`.
@@ -68,7 +68,7 @@ class BoundedYamlParser(RoundTripParser):
             raise YamlSizeError(problem=f"*{alias.anchor} contains itself", problem_mark=alias.start_mark)
         return int(self._sizes.get(alias.anchor, 1))
 
-    def _count(self, values: int, event: Any) -> None:
+    def _count_values(self, values: int, event: Any) -> None:
         """Increase the number of values, or raise `YamlSizeError` if it exceeds the limit."""
         self._values += values
         if self._values > MAX_YAML_VALUES:

@@ -31,7 +31,7 @@ def diagnose_table(table: RealTable) -> dict[str, Any]:
     (400, 40, 36.5, '')
     """
     (n, N), s, y = table.Z.shape, table.basis.eigenvalues, table.y - table.y.mean()
-    explained = float(table.basis.squares.sum() / np.sum(y**2))
+    explained = float(table.basis.target_squares.sum() / np.sum(y**2))
     left = n - 1 - len(s)
     R2 = 1 - (1 - explained) * (n - 1) / left if left > 0 else np.nan
     directions = float(s.sum() ** 2 / np.sum(s**2))

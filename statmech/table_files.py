@@ -73,7 +73,7 @@ class TableFile(NamedTuple):
 
     frame: pd.DataFrame
     notes: tuple[str, ...]
-    first_row: int
+    first_data_row: int
 
 
 def read_table_file(path: str, file_format: TableFileFormat = DEFAULT_FILE_FORMAT) -> TableFile:

@@ -37,7 +37,7 @@ class YamlMistake:
         return self.lines[number - 1] if 1 <= number <= len(self.lines) else ""
 
     @property
-    def line_above_number(self) -> int:
+    def nonempty_line_above_number(self) -> int:
         """The number of the nearest line above that is not empty, or 0."""
         return next((n for n in range(self.line_number - 1, 0, -1) if _has_content(self.line(n))), 0)
 
@@ -105,11 +105,11 @@ def _explain_missing_colon(mistake: YamlMistake) -> LineMessage:
 
 def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
     """Explain a second colon in a line, or a mistake in the line above."""
-    line, above = mistake.line(mistake.line_number), mistake.line(mistake.line_above_number)
+    line, above = mistake.line(mistake.line_number), mistake.line(mistake.nonempty_line_above_number)
     if above and not re.search(r":(\s|$)", above):
-        return _explain_missing_space(mistake, mistake.line_above_number) or (
-            mistake.line_above_number,
-            _format_missing_colon_message(mistake, mistake.line_above_number),
+        return _explain_missing_space(mistake, mistake.nonempty_line_above_number) or (
+            mistake.nonempty_line_above_number,
+            _format_missing_colon_message(mistake, mistake.nonempty_line_above_number),
         )
     if above and _get_indent(line) > _get_indent(above):
         return (

@@ -129,7 +129,7 @@ def query(view, **keys):
     return "&" + link.format_query(complete_view("rule", replace(view, config={**view.config, **keys})))
 
 
-FIRST, PRESETS = settings.get_page_settings("rule").view, settings.get_page_settings("rule").presets
+FIRST, PRESETS = settings.get_page_settings("rule").view, settings.get_page_settings("rule").preset_views
 LARGE = {"engine": "vectors", "N": 100_000}  # a simulation would take too long to be started
 UNSIMULATED = query(FIRST, **LARGE)
 

@@ -116,7 +116,7 @@ def test_every_kind_of_scenario_has_a_chart_per_variable(choice, reported):
         assert any(have_equal_means(results, names[symbol], names[other]) for other in titles)
     label = labels.make_mathtext_labeller(results.scenario)
     colours = [
-        series.label_positions(results.either, axis, label) for axis in charts._choose_layout(results)[0].colours
+        series.label_positions(results.either, axis, label) for axis in charts._choose_layout(results)[0].colour_axes
     ]
     expected = [labels.plain_from_latex(text) for texts in colours for text in texts]
     assert [label for label, _, _ in shown.legend][: len(expected)] == expected

@@ -95,7 +95,7 @@ def drawn(y, theory=None, levels=(), label="curve ", **axes):
     """A chart of means at x = 1, 2, 4, 8, with theory there."""
     x = np.array([1.0, 2.0, 4.0, 8.0])
     curves = [
-        series.Curve(f"{label}{index}", x, np.array(mean), theory_x=x, theory=theory, levels=levels)
+        series.Curve(f"{label}{index}", x, np.array(mean), theory_x=x, theory=theory, reference_levels=levels)
         for index, mean in enumerate(y)
     ]
     chart = Chart(Variable((), "", "$y$"), "x", **axes)

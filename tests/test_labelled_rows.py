@@ -44,7 +44,7 @@ def ridge_rows(noise=0.3):
 
 
 def test_least_squares_of_a_table_has_the_recorded_error():
-    squares = TableRowErrorPredictor(ridge_rows()).predict_squares(np.array([0.8 * 8]), np.array([0.01]))
+    squares = TableRowErrorPredictor(ridge_rows()).predict_squared_errors(np.array([0.8 * 8]), np.array([0.01]))
     assert squares.fresh[0] - 0.3**2 == pytest.approx(1.2173264419, abs=2e-10)
     assert squares.training[0] == pytest.approx(2 * 0.0074422238, abs=2e-10)
 

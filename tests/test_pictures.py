@@ -232,7 +232,7 @@ def test_the_command_of_a_caption_makes_the_same_scenario():
 def test_the_abscissa_of_an_overlay_is_an_axis_of_the_results():
     drawn = results(t=[5], eta=[0.5, 1, 2])
     assert choose_abscissa(drawn) == "eta"
-    assert series.choose_figure_layout(drawn, "eta").colours == ()
+    assert series.choose_figure_layout(drawn, "eta").colour_axes == ()
     assert PAGE_WIDTH == 2 * COLUMN_WIDTH
 
 

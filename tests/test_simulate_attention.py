@@ -60,7 +60,7 @@ def test_the_loop_learns_and_counts_as_a_caller_does_who_adds_the_mistakes(chunk
     ends = []
     for learns in (True, False):
         student = AttentionState(first.copy(), "constant", 0.2)
-        student.set_moments(0.0, float(first @ first))
+        student.set_margin_moments(0.0, float(first @ first))
         features, lost = 0, 0
         for lesson in evaluate_margins_in_blocks(
             student, z, np.zeros(400), probes, get_check_positions(60, chunk), MIN_BLOCK_EXAMPLES, learns
@@ -68,9 +68,9 @@ def test_the_loop_learns_and_counts_as_a_caller_does_who_adds_the_mistakes(chunk
             rows = z[lesson.last_index + 1 - lesson.stopped.size : lesson.last_index + 1]
             lost += lesson.num_wrongly_stopped if learns else np.count_nonzero(lesson.stopped & (rows @ student.w <= 0))
             features += lesson.features
-            if lesson.is_mistake and not learns:
+            if lesson.is_last_mistaken and not learns:
                 student.w = student.w + z[lesson.last_index]
-            student.update_moments(lesson.margins)
+            student.update_margin_moments(lesson.probe_margins)
         ends.append((student.w.tolist(), student.level, features, lost))
     assert ends[0] == ends[1]
     assert ends[0][3] > 5

@@ -41,7 +41,7 @@ def test_a_block_of_steps_equals_its_steps_one_by_one():
         rule = kind(eta=0.7)
         learner = PerceptronLearner(
             get_real_parameter_family(rule),
-            {name: getattr(rule, name) for name in get_real_parameter_family(rule).real_names},
+            {name: getattr(rule, name) for name in get_real_parameter_family(rule).real_parameter_names},
             0.0,
             N,
         )

@@ -235,7 +235,7 @@ def test_every_update_satisfies_the_inequalities_of_the_convergence_proof(seed):
     np.testing.assert_allclose(run.activation_after - run.activation_before, 1 + (updates[:, :-1] ** 2).sum(axis=1))
     model = Perceptron(max_iter=10_000, order="constant").fit(X, y)
     np.testing.assert_allclose(updates.sum(axis=0), np.append(model.coef_[0], model.intercept_[0]), atol=1e-10)
-    assert run.projection[-1] == pytest.approx(updates.sum(axis=0) @ best / np.linalg.norm(best))
+    assert run.weight_projection[-1] == pytest.approx(updates.sum(axis=0) @ best / np.linalg.norm(best))
 
 
 @pytest.mark.parametrize(
@@ -564,12 +564,12 @@ def test_decision_errors_about_theta_stay_below_the_target(boundary):
 
     def errors(level):
         student = AttentionState(w, boundary, error_rate, theta=level)
-        student.set_moments((z @ w).mean(), (z @ w).var())
+        student.set_margin_moments((z @ w).mean(), (z @ w).var())
         student.theta = theta  # whatever its level is for
         stopped, margins = [], z @ w
         for lesson in evaluate_margins_in_blocks(student, z, np.zeros(m), np.zeros(m, bool), np.arange(16, n + 1, 16)):
             stopped.append(lesson.stopped)
-            assert lesson.is_mistake == (margins[lesson.last_index] <= theta and not lesson.stopped[-1])
+            assert lesson.is_last_mistaken == (margins[lesson.last_index] <= theta and not lesson.stopped[-1])
         return np.concatenate(stopped) & (margins < theta)
 
     most = error_rate + 4 * np.sqrt(error_rate * (1 - error_rate) / m)

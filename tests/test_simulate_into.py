@@ -111,7 +111,7 @@ def test_a_store_that_does_not_know_its_data_is_read_but_not_added_to(here, path
     made = create_store(path, scenario(), {"title": "statmech simulation"})
     for chunk in made.list_chunks():
         states = made.read_states(chunk)
-        made.write(chunk, made.make_buffer(chunk, states), states)
+        made.write(chunk, made.load_chunk_buffer(chunk, states), states)
     with pytest.raises(StoreError, match="was computed before digests of data were kept"):
         run_into(path, scenario())
     assert isinstance(store.load(path), xr.Dataset)
@@ -154,6 +154,6 @@ def test_a_sweep_may_be_extended_by_another_file_or_data_set(here, path, made_da
 def test_the_shape_of_data_is_part_of_their_digest(here):
     from statmech.inputs import Rows
 
-    made = Rows("x.csv").digests()
+    made = Rows("x.csv").file_digests()
     np.savetxt(here / "x.csv", np.loadtxt(here / "x.csv", delimiter=",").T, delimiter=",")
-    assert Rows("x.csv").digests() != made
+    assert Rows("x.csv").file_digests() != made

@@ -44,14 +44,14 @@ def held(simulator):
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_unit_holds_the_bytes_that_are_stated(name):
     simulator = make_simulator(SCENARIOS[name])
-    assert 1 / FACTOR < held(simulator) / simulator.estimate_memory() < FACTOR
+    assert 1 / FACTOR < held(simulator) / simulator.estimate_max_unit_bytes() < FACTOR
 
 
 @pytest.mark.parametrize("given", [{"loss": "logistic"}, {"loss": "hinge"}, {"loss": "square", "penalty": "l1"}])
 @pytest.mark.parametrize("alpha", brief([0.5, 1, 3]))
 def test_minimisation_holds_no_more_than_is_stated(given, alpha):
     simulator = make_simulator(Risk(lam=0.1, N=200, alpha=alpha, seeds=1, **given))
-    assert held(simulator) < FACTOR * simulator.estimate_memory()
+    assert held(simulator) < FACTOR * simulator.estimate_max_unit_bytes()
 
 
 def test_a_second_copy_of_the_inputs_is_noticed(monkeypatch):
@@ -64,7 +64,7 @@ def test_a_second_copy_of_the_inputs_is_noticed(monkeypatch):
 
     monkeypatch.setattr(teacher_data, "draw_teacher_data", twice)
     simulator = make_simulator(SCENARIOS["inference"])
-    assert held(simulator) / simulator.estimate_memory() > FACTOR
+    assert held(simulator) / simulator.estimate_max_unit_bytes() > FACTOR
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_the_direct_engine_holds_the_bytes_that_are_stated(given):
     packed = (
         vectors.VECTOR_BLOCK_STEPS * cell.N * np.dtype(task.dtype).itemsize
     )  # inputs, copied by the matrix product: not XLA's
-    assert 1 / FACTOR < (buffers + packed) / simulator.estimate_memory() < FACTOR
+    assert 1 / FACTOR < (buffers + packed) / simulator.estimate_max_unit_bytes() < FACTOR
 
 
 def test_memory_is_that_of_all_units_at_once_beside_what_the_process_holds(monkeypatch):

@@ -49,7 +49,7 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout)
         x, xi = rng.standard_normal((B, N)) / np.sqrt(N), rng.standard_normal(B)
         uniforms = rng.random(learner.uniforms_per_step * B)
         with jax.enable_x64(True):
-            y, h = learner.teachers(teachers) @ x.T, blocked @ x.T
+            y, h = learner.convert_to_teacher_values(teachers) @ x.T, blocked @ x.T
             course = networks.StepRates(np.full(B, eta), np.zeros(B), np.full(B, decay / N), before)
             examples = learner.examples(learner.noise(xi, uniforms, float), np.ones(B, bool))
             f, kept = compute_block_modulations(learner, y.T, h.T, x @ x.T, kept, examples, course)
@@ -244,7 +244,7 @@ def test_rates_that_single_precision_does_not_resolve_are_refused():
 
 def test_starts_without_differences_are_remarked():
     def remarks(**start):
-        return Simulator(small(start=start)).remarks()
+        return Simulator(small(start=start)).get_remarks_before_run()
 
     [alike] = remarks(R=0.1, Q=[[0.25, 0.25], [0.25, 0.25]])
     assert alike.startswith("the student units start identical, and remain so")

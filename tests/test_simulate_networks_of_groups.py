@@ -190,7 +190,7 @@ def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
     assert [cell.num_gram_groups for cell in scenario.cells()] == [0, 2]
     simulator = Simulator(scenario)
     assert [simulator.choose_engine(cell) for cell in scenario.cells()] == [vectors_engine, gram_of_groups]
-    assert simulator.remarks() == [DIRECT_ENGINE_REMARK]
+    assert simulator.get_remarks_before_run() == [DIRECT_ENGINE_REMARK]
 
 
 @pytest.mark.slow

@@ -149,8 +149,8 @@ def test_own_penalties_are_those_of_the_weights():
     X = data.X / np.sqrt(40)
     expected = np.linalg.solve(X.T @ X + 0.1 * np.diag(ridge), X.T @ data.y)
     assert np.allclose(w / np.sqrt(ridge), expected, rtol=1e-9, atol=1e-12)
-    values = data.measure.measure(cell, expected)
-    V = np.trace(np.diag(data.measure.variances) @ np.linalg.inv(X.T @ X + 0.1 * np.diag(ridge))) / 40
+    values = data.student_measure.measure_student(cell, expected)
+    V = np.trace(np.diag(data.student_measure.variances) @ np.linalg.inv(X.T @ X + 0.1 * np.diag(ridge))) / 40
     assert simulate.run(
         Risk(
             **{
@@ -165,7 +165,7 @@ def test_own_penalties_are_those_of_the_weights():
             }
         )
     ).V[1] == pytest.approx(V, rel=1e-10)
-    fresh = np.random.default_rng(0).standard_normal((100_000, 40)) * np.sqrt(data.measure.variances / 40)
+    fresh = np.random.default_rng(0).standard_normal((100_000, 40)) * np.sqrt(data.student_measure.variances / 40)
     assert values["mse"] == pytest.approx(np.mean((fresh @ (expected - data.teacher)) ** 2), rel=0.03)
 
 
@@ -186,8 +186,8 @@ def test_students_of_rows_are_measured_on_all_rows(rows):
     assert abs(float(run.R_field.mean() - solution.R_field)) < 0.05
     assert np.isfinite(solution.R)
     _, data = data_of(inputs=inputs, N=12)
-    assert np.count_nonzero(data.measure.varying_axes) == 11
-    assert np.mean(data.measure.u**2) == pytest.approx(1, rel=1e-12)
+    assert np.count_nonzero(data.student_measure.varying_axes) == 11
+    assert np.mean(data.student_measure.u**2) == pytest.approx(1, rel=1e-12)
     with pytest.raises(ScenarioError, match="has 12 columns, so N must be 12, not 10"):
         simulate.run(Risk(loss="logistic", alpha=4, N=10, seeds=2, inputs=inputs))
 

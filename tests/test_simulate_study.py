@@ -305,7 +305,7 @@ def test_real_data_have_no_theory():
 
 def test_the_time_of_a_study_grows_with_its_data_and_its_passes():
     def seconds(**given):
-        return Study(**{"data": "votes", "folds": 5, "seeds": 1, **given}).estimate_seconds()
+        return Study(**{"data": "votes", "folds": 5, "seeds": 1, **given}).estimate_seconds_per_seed()
 
     attentive = seconds(classifier="attentive", data="digits-3-8", passes=30)
     assert attentive > 2 * seconds(classifier="attentive", passes=30)

@@ -45,7 +45,7 @@ def test_a_page_begins_with_a_scenario_that_theory_solves(choice):
 PRESETS = {
     title: (choice, view)
     for choice, page in settings.get_page_settings_by_kind().items()
-    for title, view in page.presets.items()
+    for title, view in page.preset_views.items()
 }
 
 
@@ -265,7 +265,7 @@ def test_points_are_means_with_the_standard_errors_that_compare_uses():
     scenario = StoredExamples(learner=["max_stability", "hebb"], alpha=[1, 2, 3], epochs=10, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
     layout = series.choose_default_layout(as_results(sim))
-    assert (layout.x, layout.colours, layout.rest) == ("alpha", ("learner",), ("epochs",))
+    assert (layout.x, layout.colour_axes, layout.single_position_axes) == ("alpha", ("learner",), ("epochs",))
     made = series.make_curves(
         "eps_g",
         series.select_dataset_position(sim, {"epochs": 0}),

@@ -130,8 +130,8 @@ def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_chunk(pat
     scenario = StoredExamples(**OLD)
     made, order = create_store(path, scenario, {}), []
     chunk = made.list_chunks()[0]
-    values = made.make_buffer(chunk, made.read_states(chunk))
-    plain = made._check_identity
+    values = made.load_chunk_buffer(chunk, made.read_states(chunk))
+    plain = made._check_not_replaced
 
     def slow():
         plain()
@@ -144,7 +144,7 @@ def test_a_store_is_not_exchanged_between_the_check_and_the_write_of_a_chunk(pat
             order.append("replaced")
 
     replacing = threading.Thread(target=replace)
-    made._check_identity = slow
+    made._check_not_replaced = slow
     made.write(chunk, values, np.full(chunk.shape, MISSING_STATE, "int8"))
     replacing.join(10)
     assert order == ["written", "replaced"]

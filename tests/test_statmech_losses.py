@@ -481,12 +481,12 @@ def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
     @dataclass(frozen=True)
     class Steep(LogitTeacher):
         def response(self, mean, variance):
-            return 1.01 * super().response(mean, variance)
+            return 1.01 * super().mean_probability_slope(mean, variance)
 
     @dataclass(frozen=True)
     class Bent(ProbitTeacher):
         def log_bend(self, mean, variance):
-            return 1.01 * super().log_bend(mean, variance)
+            return 1.01 * super().log_probability_concavity(mean, variance)
 
     @dataclass(frozen=True)
     class Biased(SignTeacher):

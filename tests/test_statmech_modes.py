@@ -46,7 +46,7 @@ def test_marchenko_and_pastur_s_law_has_its_stieltjes_transform(ratio):
 def test_modes_of_features_are_those_of_a_large_projection():
     rng, N, D = np.random.default_rng(1), 1200, 600
     F, relu = rng.standard_normal((N, D)), hermite_coefficients(ACTIVATIONS["relu"]())
-    omega, U = np.linalg.eigh(relu.linear**2 * F @ F.T / D + relu.rest**2 * np.eye(N))
+    omega, U = np.linalg.eigh(relu.linear**2 * F @ F.T / D + relu.nonlinear_norm**2 * np.eye(N))
     theta = rng.standard_normal(D)
     p = (U.T @ F @ theta * relu.linear / D) ** 2 / omega / (theta @ theta / D)
     modes = make_feature_modes(relu, D / N)

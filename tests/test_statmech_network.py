@@ -142,7 +142,7 @@ def test_only_a_start_that_distinguishes_the_units_is_judged():
     assert not Network(**(GIVEN | {"K": 1})).has_symmetric_start
     same = Network(**GIVEN, start={"Q": [[1, 1], [1, 1]]})
     assert same.has_identical_start
-    assert not same.expected_deviation
+    assert not same.expected_deviation_reason
 
 
 @pytest.mark.slow

@@ -203,9 +203,9 @@ def test_the_file_of_a_base_class_is_stated_and_that_of_another_import_is_not(mi
     imported("bases.py", RULE.replace("Mine", "Base") + "FACTOR = 1.0\nMine = Base\n")
     mine("from placed import Base, FACTOR\nfrom statmech.rules import RULES\n"
          "class Mine(Base):\n    pass\nRULES['mine'] = Mine\n")  # fmt: skip
-    assert set(Scenario(rule="mine", **SWEEP).code_digests()) == {"bases.py", "mine.py"}
+    assert set(Scenario(rule="mine", **SWEEP).user_code_digests()) == {"bases.py", "mine.py"}
     mine("from placed import FACTOR\n" + RULE.replace("1.0 *", "FACTOR *"))
-    assert set(Scenario(rule="mine", **SWEEP).code_digests()) == {"mine.py"}
+    assert set(Scenario(rule="mine", **SWEEP).user_code_digests()) == {"mine.py"}
 
 
 INSTALLED = "placed.py,sha256=0,9\nother.py,,\n"
@@ -254,11 +254,11 @@ def test_libraries_on_pythonpath_are_no_code_of_the_user(tmp_path):
 
 def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memory(mine):
     file = mine()
-    before = Scenario(rule="mine", **SWEEP).code_digests()
+    before = Scenario(rule="mine", **SWEEP).user_code_digests()
     file.write_text(edited())
-    assert Scenario(rule="mine", **SWEEP).code_digests() == before
+    assert Scenario(rule="mine", **SWEEP).user_code_digests() == before
     plugins.load_plugin(file)
-    assert Scenario(rule="mine", **SWEEP).code_digests() != before
+    assert Scenario(rule="mine", **SWEEP).user_code_digests() != before
     assert RULES["mine"]().g(-1.0, 1.0) == 3.0
     assert not (file.parent / "__pycache__").exists()  # Python would take its bytecode for the edited file
 
@@ -266,7 +266,7 @@ def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memo
 def test_two_files_of_one_name_are_distinguished(mine):
     mine(name="a/mine.py")
     mine(RULE.replace("Mine", "Other").replace('"mine"', '"other"'), name="b/mine.py")
-    assert set(Scenario(rule=["mine", "other"], **SWEEP).code_digests()) == {"a/mine.py", "b/mine.py"}
+    assert set(Scenario(rule=["mine", "other"], **SWEEP).user_code_digests()) == {"a/mine.py", "b/mine.py"}
 
 
 CELL = """
@@ -282,7 +282,7 @@ def test_code_without_a_file_is_known_by_its_bytecode_and_all_that_it_uses(regis
         monkeypatch.setitem(sys.modules, "__main__", notebook)
         vars(notebook).update({"F": 1.0, "W": np.arange(2000), "np": np, **names})
         exec(compile(content, "<cell>", "exec"), vars(notebook))
-        return Scenario(rule="mine", **SWEEP).code_digests()
+        return Scenario(rule="mine", **SWEEP).user_code_digests()
 
     known = defined()
     assert set(known) == {"Mine (no file)"}
@@ -368,7 +368,7 @@ def altered(path, number):
     """A chunk's numbers changed by one part in 10^9 and stored with right checksums and fingerprints."""
     of = SweepStore(path)
     chunk = of.list_chunks()[number]
-    values = of.make_buffer(chunk, of.read_states(chunk))
+    values = of.load_chunk_buffer(chunk, of.read_states(chunk))
     of.mark_missing(chunk)
     values["length"] *= 1 + 1e-9
     of.write_without_lock(chunk, values, np.ones(chunk.shape, "int8"), of.read_versions(chunk))
@@ -436,7 +436,7 @@ def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(
     run_into(path, Scenario(rule="hebb", **SWEEP))
     of = SweepStore(path)
     assert (of.read_versions(of.list_chunks()[0]) == UNKNOWN_VERSION_INDEX).all()
-    assert recomputation.recompute(path, 1).differing == []
+    assert recomputation.recompute(path, 1).difference_descriptions == []
 
 
 @pytest.mark.parametrize("number", brief([0, 1]))

@@ -285,7 +285,7 @@ def test_a_program_serves_all_real_parameters_and_one_word_each(mine):
         != get_real_parameter_family(powered())
         != get_real_parameter_family(powered(power=3))
     )
-    assert get_real_parameter_family(powered()).real_names == ["eta"]
+    assert get_real_parameter_family(powered()).real_parameter_names == ["eta"]
 
 
 def test_the_explorer_has_sliders_for_numbers_with_integer_steps_for_whole_ones(mine):
@@ -323,8 +323,8 @@ class Scaled(Boundary):
     equation = r"\tau = f\,\tau_{bridge}"
     factor: float = parameter(1.0, "factor on the bridge's level", symbol="$f$", above=0)
 
-    def threshold(self, error_rate, mean, variance, theta):
-        return self.factor * BrownianBridgeBoundary().threshold(error_rate, mean, variance, theta)
+    def stopping_level(self, error_rate, mean, variance, theta):
+        return self.factor * BrownianBridgeBoundary().stopping_level(error_rate, mean, variance, theta)
 
 
 def test_a_new_boundary_is_one_class_and_one_line(registries):

@@ -178,11 +178,15 @@ def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
 def test_groups_of_variances_and_random_features_lengthen_the_estimate():
     online = {"rule": "perceptron", "N": 1000, "t": [5], "seeds": 64}
     two, ten = (
-        Scenario(**online, inputs={"spectrum": np.linspace(1, 2, d).tolist()}).estimate_seconds() for d in (2, 10)
+        Scenario(**online, inputs={"spectrum": np.linspace(1, 2, d).tolist()}).estimate_seconds_per_seed()
+        for d in (2, 10)
     )
     assert 3 < ten / two < 6
     loss = {"loss": "square", "N": 400, "alpha": 0.5, "seeds": 8}
-    assert Risk(**loss, inputs={"features": {"latent": 0.5}}).estimate_seconds() > 3 * Risk(**loss).estimate_seconds()
+    assert (
+        Risk(**loss, inputs={"features": {"latent": 0.5}}).estimate_seconds_per_seed()
+        > 3 * Risk(**loss).estimate_seconds_per_seed()
+    )
 
 
 def test_inputs_of_unequal_variance_and_random_features_are_cited():

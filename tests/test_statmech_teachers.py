@@ -114,9 +114,11 @@ def test_without_variance_right_is_the_probability(teacher):
 def test_the_score_is_finite_where_the_label_is_all_but_impossible():
     mean, variance = np.array([-30.0]), 1e-3  # right underflows
     assert SignTeacher().right(mean, variance) == 0
-    np.testing.assert_allclose(SignTeacher().log_slope(mean, variance), 30 / 1e-3, rtol=2e-6)  # -x/s to order 1/x^2
-    np.testing.assert_allclose(SignTeacher().log_bend(mean, variance), 1e3, rtol=2e-6)
-    np.testing.assert_allclose(LogitTeacher(gain=50.0).log_slope(mean, variance), 50.0, rtol=1e-13)
+    np.testing.assert_allclose(
+        SignTeacher().log_probability_slope(mean, variance), 30 / 1e-3, rtol=2e-6
+    )  # -x/s to order 1/x^2
+    np.testing.assert_allclose(SignTeacher().log_probability_concavity(mean, variance), 1e3, rtol=2e-6)
+    np.testing.assert_allclose(LogitTeacher(gain=50.0).log_probability_slope(mean, variance), 50.0, rtol=1e-13)
 
 
 def outputs(teacher, mean, variance):

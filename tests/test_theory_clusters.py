@@ -189,7 +189,7 @@ def test_weights_without_a_penalty_reach_a_certified_minimum(loss, P, N):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(P) < 0.3, 1.0, -1.0)
     B = np.column_stack([rng.standard_normal((P, N)) * y[:, None] / N**0.5, y])
-    problem = Problem(B, np.zeros(P), convert_to_stability_loss(LOSSES[loss]()), 0.0, 0.5, num_free_weights=1)
+    problem = Problem(B, np.zeros(P), convert_to_stability_loss(LOSSES[loss]()), 0.0, 0.5, num_unpenalised_weights=1)
     found = minimise(problem)
     assert found.converged
     least = problem.value(found.w, problem.x(found.w))
@@ -243,7 +243,7 @@ def test_a_gap_is_relative_to_the_loss_unless_this_can_vanish():
     """Labels of both classes keep the scale of F, and so does a loss that falls everywhere."""
     B = np.array([[0.3, 1.0], [0.2, 1.0]])
     for loss, rows, size in ((Hinge(), B, 2.0), (Hinge(), B * [[1], [-1]], 0.5), (Logistic(), B, 0.5)):
-        assert Problem(rows, np.zeros(2), loss, 0.0, 1.0, num_free_weights=1).relative_gap(1.0, 0.5) == 1 / size
+        assert Problem(rows, np.zeros(2), loss, 0.0, 1.0, num_unpenalised_weights=1).relative_gap(1.0, 0.5) == 1 / size
 
 
 def test_centres_have_the_stated_distance_and_powers_in_every_run():

@@ -47,8 +47,8 @@ def test_hebb_agrees_with_its_solution():
     t, eta = np.array([0.5, 20.0, 1000.0]), 0.7
     found = solved(rule="hebb", eta=eta, t=t.tolist(), **UNEQUAL)
     rho = eta * 4 * 0.3 * 0.7 * t
-    across = np.outer(1 + eta**2 * t * TWO.variances[:, None], 1)[:, 0].reshape(2, -1) * TWO.shares[:, None]
-    Q = np.sqrt(TWO.variances @ (np.outer(TWO.centre_powers, rho**2) + across))
+    across = np.outer(1 + eta**2 * t * TWO.mode_variances[:, None], 1)[:, 0].reshape(2, -1) * TWO.shares[:, None]
+    Q = np.sqrt(TWO.mode_variances @ (np.outer(TWO.centre_powers, rho**2) + across))
     np.testing.assert_allclose(found.m_field, TWO.centre_powers.sum() * rho, rtol=1e-8)
     np.testing.assert_allclose(found.length_field, Q, rtol=1e-8)
     np.testing.assert_allclose(found.length, np.sqrt(TWO.centre_powers.sum() * rho**2 + across.sum(axis=0)), rtol=1e-8)
@@ -110,7 +110,12 @@ def test_averages_of_any_rule_are_those_of_samples():
 
 def test_parts_of_the_mean_and_of_the_variance_of_the_field_obey_their_equations():
     """With m_a = t_a rho_a and Q_a = omega_a (t_a rho_a^2 + P_a), and the length integrated beside them."""
-    omega, nu, powers, c = TWO.variances, TWO.shares, TWO.centre_powers, 0.3  # c: a margin, so that the length matters
+    omega, nu, powers, c = (
+        TWO.mode_variances,
+        TWO.shares,
+        TWO.centre_powers,
+        0.3,
+    )  # c: a margin, so that the length matters
 
     def rates(t, state):
         m, Q2, L = state[:2], state[2:4], state[4:]

@@ -95,9 +95,9 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
             pair_products=state.pair_products / size[0],
         )
         values = own.pack_state(state)
-        here = own.compute_students(at, values)[0]
+        here = own.describe_by_weights_and_fields(at, values)[0]
         rates = own.compute_rates(at, values)
-        sides = [own.compute_students(at, values + side * step * rates)[0] for side in (1, -1)]
+        sides = [own.describe_by_weights_and_fields(at, values + side * step * rates)[0] for side in (1, -1)]
         changes = cell.time_dependence if cell.nondefault_changes else None
         rule, closed = cell.get_rule_at(at), cell.rule.has_closed_form
         expected = equations.compute_rates(rule, closed, here, cell.flip, changes, has_pairs=cell.K > 1)

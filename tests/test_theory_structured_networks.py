@@ -178,9 +178,9 @@ def test_theory_agrees_with_simulation_of_labels_and_of_a_power_law():
 def test_runs_with_one_direction_of_large_variance_are_not_judged():
     assert (
         "one direction has 40% of the variance"
-        in Network(network="erf", N=400, t=1, inputs=STEEP, start=APART).expected_deviation
+        in Network(network="erf", N=400, t=1, inputs=STEEP, start=APART).expected_deviation_reason
     )
-    assert not Network(network="erf", N=400, t=1, inputs=THREE, start=APART).expected_deviation
+    assert not Network(network="erf", N=400, t=1, inputs=THREE, start=APART).expected_deviation_reason
 
 
 STEEP, APART = {"power_law": {}}, {"Q": 0.25, "R": {"diagonal": 0.1}}

@@ -168,8 +168,8 @@ def test_the_sample_s_penalty_is_the_inverse_of_the_population_s():
     many_rows = Resolvent(np.geomspace(0.01, 1, 40), degrees_of_freedom=90, num_columns=40)
     for resolvent in (few_rows, many_rows):
         z = np.array([1e-3, 0.1, 10.0])
-        np.testing.assert_allclose(resolvent.sample_strength(resolvent.population_strength(z)), z, rtol=1e-10)
-    assert np.isnan(few_rows.sample_strength(np.array([0.9 * few_rows.min_population_strength])))[0]
+        np.testing.assert_allclose(resolvent.sample_penalty(resolvent.population_penalty(z)), z, rtol=1e-10)
+    assert np.isnan(few_rows.sample_penalty(np.array([0.9 * few_rows.min_population_penalty])))[0]
 
 
 def clusters(n, N, seed):

@@ -112,7 +112,7 @@ def _solve_groups(
     solver, cells = get_solver(scenario), [cell for group in groups for cell in group]
     set_up_compilation_cache()
     solver_attributes = solver.attributes(scenario) if hasattr(solver, "attributes") else {}
-    attributes = {"source": solver.SOURCE, "code": scenario.code_digests(), **solver_attributes}
+    attributes = {"source": solver.SOURCE, "code": scenario.user_code_digests(), **solver_attributes}
     dataset = make_empty_dataset(scenario, seeds=None, title="statmech theory", **attributes)
     arrays = get_variable_arrays(dataset)
     solve_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve

@@ -160,7 +160,7 @@ class ExplorerCharts:
             errors = [name for name in series.get_variables_with_values(content.results) if name.startswith("eps")]
             defaults = dict.fromkeys([*errors[:1], *interesting])  # an error is shown even if it is constant
             ordered_defaults = sorted(defaults, key=lambda name: not name.startswith("eps"))
-            selected = [name for name in self.requested if name in self.drawn] or self._select_remaining_variables(
+            selected = [name for name in self.requested if name in self.drawn] or self._keep_selected_variables(
                 previous_variables
             )
             self.requested, self.fresh = (), False
@@ -170,7 +170,7 @@ class ExplorerCharts:
             self.variables.param.trigger("options", "value")
         self.draw()
 
-    def _select_remaining_variables(self, previous_variables: dict[str, Variable]) -> list[str]:
+    def _keep_selected_variables(self, previous_variables: dict[str, Variable]) -> list[str]:
         """Return the shown variables that are still available, and any new controls.
 
         The list is empty for a page that opens.
@@ -223,7 +223,7 @@ class ExplorerCharts:
         results = self.chart_content.results
         self.plane = PhasePlane(results, axes.plane, None, axes.theme) if axes.plane else None
         variables = {} if axes.plane else {name: self.drawn[name] for name in axes.variables}
-        integer_x = not axes.scales.x_names and results.scenario.describe(axes.x).whole
+        integer_x = not axes.scales.names_along_x and results.scenario.describe(axes.x).whole
         xlabel = get_axis_label(results, axes.x)
         self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, integer_x, axes.theme)
         above, below = self._split_control_charts()
@@ -231,7 +231,7 @@ class ExplorerCharts:
         for chart in above:
             chart.high -= len(below) * CONTROL_CHART_HEIGHT_PIXELS
         for chart in below if above else ():
-            chart.reduce_height()
+            chart.simplify_low_chart()
 
     def _insert_charts(self) -> None:
         assert self.grid is not None
@@ -293,7 +293,9 @@ class ExplorerCharts:
             '<span style="white-space:nowrap">'
             f'<span style="color:{legend_look.get_curve_colour(index)}" aria-hidden="true">'
             f"{MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]}</span> {html.escape(label)}</span>"
-            for index, label in (labelled if len(labelled) < 2 or (self.axes and self.axes.scales.x_names) else ())
+            for index, label in (
+                labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names_along_x) else ()
+            )
         ]
         first = next(iter(self.grid.charts.values()), None) if self.grid else None
         chips += [
@@ -346,6 +348,6 @@ def _count_colours_per_marker(results: Results, layout: Layout) -> int:
     Colours repeat where theory does not depend on an axis such as N. The number is 0 if every curve has its own colour.
     """
     ignored = series.get_axes_ignored_by_theory(results.scenario)
-    sizes = [results.either.sizes[axis] for axis in layout.colours if axis not in ignored]
+    sizes = [results.either.sizes[axis] for axis in layout.colour_axes if axis not in ignored]
     number = math.prod(sizes)
-    return number if len(sizes) < len(layout.colours) and number > 1 else 0
+    return number if len(sizes) < len(layout.colour_axes) and number > 1 else 0

@@ -52,12 +52,12 @@ class ConnectionLimitedServer(HTTPServer):
         self._handle_connection(connection, address)
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        self._wait_for_request(stream)
+        self._register_waiting_stream(stream)
         super().handle_stream(stream, address)
 
     def start_request(self, server_conn: Any, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         stream = server_conn.stream
-        self._wait_for_request(stream)
+        self._register_waiting_stream(stream)
         return _ArrivalReportingRequest(
             super().start_request(server_conn, request_conn), lambda: self.waiting_streams.pop(stream, None)
         )
@@ -66,7 +66,7 @@ class ConnectionLimitedServer(HTTPServer):
         self.waiting_streams.pop(server_conn.stream, None)
         super().on_close(server_conn)
 
-    def _wait_for_request(self, stream: IOStream) -> None:
+    def _register_waiting_stream(self, stream: IOStream) -> None:
         self.waiting_streams[stream] = None
         if len(self.waiting_streams) > MAX_WAITING_CONNECTIONS:
             oldest = next(iter(self.waiting_streams))

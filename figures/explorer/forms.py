@@ -93,7 +93,7 @@ class FormMenu:
             for form_name, form in forms.items()
         }
         self.widgets = [self.menu, *(slider for sliders in self.sliders.values() for slider in sliders)]
-        self.initial_state = self._get_state()
+        self.initial_state = self._get_form_and_slider_values()
         self.show_selected_sliders()
 
     @property
@@ -101,8 +101,8 @@ class FormMenu:
         """The config entry of the key, or an empty dictionary if the menu has no forms."""
         if not self.forms:
             return {}
-        name, values = self._get_state()
-        as_given = self._get_state() == self.initial_state or name == UNCHANGED_VALUE_FORM_NAME
+        name, values = self._get_form_and_slider_values()
+        as_given = self._get_form_and_slider_values() == self.initial_state or name == UNCHANGED_VALUE_FORM_NAME
         return {self.key: self.given if as_given else self.forms[name].make_config_value(*values)}
 
     @property
@@ -125,7 +125,7 @@ class FormMenu:
         for slider in self.sliders.get(self.menu.value, ()):
             set_slider_title(slider, slider.label, visible)
 
-    def _get_state(self) -> tuple[str, tuple[Any, ...]]:
+    def _get_form_and_slider_values(self) -> tuple[str, tuple[Any, ...]]:
         name = self.menu.value
         return name, tuple(slider.value for slider in self.sliders.get(name, ()))
 

@@ -143,13 +143,13 @@ class ScenarioControls:
         for widget in (*of_scenario, self.more_keys, self.longest):
             widget._debounce = DRAG_DEBOUNCE_MILLISECONDS
             widget.param.watch(self._handle_change, "value")
-        self.curves_key.param.watch(lambda event: self._show_curve_values(), "value")
+        self.curves_key.param.watch(lambda event: self._fill_curve_values_field(), "value")
         self.simulate_anyway.on_click(lambda event: self._simulate_all_seeds())
         self.x.param.watch(lambda event: self._change_abscissa(), "value")
         self.strip = [self.band, *self.player.parts, self.simulate_anyway]
         self.row = [self.x, self.chosen, self.curves_key, self.values, *forms, *self.sliders.values()]
         self.more = [self.seeds, self.longest, self.more_keys]
-        self._update_titles()
+        self._retitle_and_hide_sliders()
 
     @property
     def x_key(self) -> str:
@@ -163,19 +163,19 @@ class ScenarioControls:
 
     def update(self) -> None:
         """Read the controls, show theory, and start the simulation."""
-        self._update_titles()
+        self._retitle_and_hide_sliders()
         try:
             scenario = self._make_scenario()
             if page_theory.has_unknown_optimum(scenario):
-                self._wait_for_search(scenario)
+                self._schedule_optimum_search(scenario)
                 return
-            self._solve(scenario)
+            self._solve_and_show_theory(scenario)
         except Exception as problem:  # a user's rule may raise any exception
             self._report_failure(problem)
             return
         self._schedule_refinement()
 
-    def _solve(self, scenario: AbstractScenario) -> None:
+    def _solve_and_show_theory(self, scenario: AbstractScenario) -> None:
         """Solve and show theory, and discard the simulation of the previous scenario."""
         began = time.perf_counter()
         theory, smooth = page_theory.solve_with_dense_grid(scenario, self.x_key)
@@ -188,14 +188,14 @@ class ScenarioControls:
         if theory is not None:
             self.shown()
 
-    def _wait_for_search(self, scenario: AbstractScenario) -> None:
+    def _schedule_optimum_search(self, scenario: AbstractScenario) -> None:
         """Search for the optimum of a scenario at the end of a drag, then show it.
 
         Until then a new page shows the scenario without optima.
         """
         without_optimum = page_theory.remove_optima(scenario)
         if self.theory is None:
-            self._solve(without_optimum)
+            self._solve_and_show_theory(without_optimum)
         token = self.background.stop()
         self.message(
             "progress",
@@ -235,26 +235,26 @@ class ScenarioControls:
     def chart_content(self) -> ChartContent:
         """The content of the charts, at the selected recorded time if time is not x."""
         layout = self.layout
-        last: dict[str, Any] = dict.fromkeys(layout.rest, -1)
-        if self.player.axis in layout.rest:
+        last: dict[str, Any] = dict.fromkeys(layout.single_position_axes, -1)
+        if self.player.axis in layout.single_position_axes:
             last[self.player.axis] = self.player.index
         results = series.select_position(add_time_dependent_keys(self.results), last)
         if self.plane is not None:
-            results = self._select_results_so_far(results)
+            results = self._select_results_up_to_time(results)
         axis, time_text = self.player.axis, ""
-        if axis in layout.rest:
+        if axis in layout.single_position_axes:
             time_text = format_key_equation(self.scenario, axis, self.player.selected_time)
         return ChartContent(
             results,
             layout,
             self.plane,
-            format_chart_caption(self.results, (self.x_key, *layout.colours), time_text, self.runs()),
+            format_chart_caption(self.results, (self.x_key, *layout.colour_axes), time_text, self.runs()),
         )
 
     @property
     def view(self) -> View:
         """The settings of the controls, from which the page can be restored."""
-        scenario_keys, _ = apply_overrides(self._read_config(), shlex.split(self.more_keys.value or ""))
+        scenario_keys, _ = apply_overrides(self._get_config_from_controls(), shlex.split(self.more_keys.value or ""))
         fixed = {name: self.kind.describe(name).default for name in self.kind.list_keys() if name not in ("zip",)}
         config = {name: v for name, v in scenario_keys.items() if name == self.learner_key or v != fixed.get(name)}
         return View(config, x=self.x.value, at=self.player.chosen)
@@ -283,7 +283,7 @@ class ScenarioControls:
                 return
         self.update()
 
-    def _select_results_so_far(self, results: Results) -> Results:
+    def _select_results_up_to_time(self, results: Results) -> Results:
         """Return the results up to the selected time: a plane shows the path so far."""
         if self.player.axis != self.x_key:
             return results
@@ -320,7 +320,7 @@ class ScenarioControls:
         try:
             self.on_settled()
             self._refine_theory()
-            self._simulate()
+            self._simulate_within_time_limit()
         except Exception as problem:  # the equations of a rule that a user wrote may raise any exception
             self._report_failure(problem)
             return
@@ -333,7 +333,7 @@ class ScenarioControls:
         self.message("error", describe_exception(problem))
         self.message("progress", "")
 
-    def _read_config(self) -> dict[str, Any]:
+    def _get_config_from_controls(self) -> dict[str, Any]:
         """Return a config with the values of the controls.
 
         A key on the x axis has its largest value.
@@ -357,7 +357,7 @@ class ScenarioControls:
 
     def _make_scenario(self) -> Any:
         try:
-            config = settings.expand_page_config(self.choice, self._read_config(), self.x.value)
+            config = settings.expand_page_config(self.choice, self._get_config_from_controls(), self.x.value)
             full_config, _ = apply_overrides(config, shlex.split(self.more_keys.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None
@@ -381,7 +381,7 @@ class ScenarioControls:
             self.smooth = self.smooth if lines is None else lines
             self.shown()
 
-    def _simulate(self) -> None:
+    def _simulate_within_time_limit(self) -> None:
         seeds, seconds = self.scenario.seeds, estimate_cost(self.scenario).seconds
         num_seeds = seeds
         while num_seeds > NUM_PREVIEW_SEEDS and seconds * num_seeds / seeds > self.longest.value:
@@ -436,7 +436,7 @@ class ScenarioControls:
         possible = [
             name for name in settings.list_slider_keys(self.choice) if name in settings.list_abscissas(self.choice)
         ]
-        return [name for name in possible if name not in page.sliders or self._has_key_value(name)]
+        return [name for name in possible if name not in page.further_slider_keys or self._has_key_value(name)]
 
     def _has_key_value(self, name: str) -> bool:
         """Return True if a key has a value (`epochs` and `updates` may be absent)."""
@@ -444,19 +444,19 @@ class ScenarioControls:
 
     def _make_slider(self, name: str) -> Any:
         if name in settings.get_page_settings(self.choice).time_keys:
-            low, high, step = self._get_inner_time_range()
+            low, high, step = self._get_earlier_time_slider_range()
             return sliders.make_typed_slider(low, high, step, self.given.get(name) or settings.round_float(high / 2))
         if settings.get_slider_stops(self.choice, name):
             return self._make_stop_slider(name)
         low, high, step = settings.get_slider_range(self.choice, name)
-        return sliders.make_typed_slider(low, high, step, self._get_initial_value(name))
+        return sliders.make_typed_slider(low, high, step, self._get_initial_slider_value(name))
 
     def _make_stop_slider(self, name: str) -> Any:
         return sliders.make_stop_slider(
-            name, settings.get_slider_stops(self.choice, name), self._get_initial_value(name)
+            name, settings.get_slider_stops(self.choice, name), self._get_initial_slider_value(name)
         )
 
-    def _get_initial_value(self, name: str) -> Any:
+    def _get_initial_slider_value(self, name: str) -> Any:
         """Return the initial value of a slider.
 
         It is the last value of a list, or the first stop for a key without a value.
@@ -467,13 +467,13 @@ class ScenarioControls:
         value = settings.get_slider_stops(self.choice, name)[0] if value is None else value
         return value[-1] if isinstance(value, list) else value
 
-    def _update_titles(self) -> None:
+    def _retitle_and_hide_sliders(self) -> None:
         """Update the titles of the sliders, and hide sliders of keys that do not apply."""
         for menu in self.menus:
             menu.show_selected_sliders()
         for name, control in self.controls.items():
             control.set_visible(name != self.x_key)
-        self._limit_inner_times()
+        self._limit_earlier_time_sliders()
         end_keys = {
             self.x_key,
             *([settings.get_page_settings(self.choice).x_key] if self._is_default_axis_recorded() else []),
@@ -495,16 +495,16 @@ class ScenarioControls:
         """The keys that do not apply to the selected forms of the menus."""
         return set().union(*(menu.inapplicable_keys for menu in self.menus))
 
-    def _limit_inner_times(self) -> None:
+    def _limit_earlier_time_sliders(self) -> None:
         """Limit the sliders of earlier times to the end of the x axis."""
         for name in settings.get_page_settings(self.choice).time_keys:
-            low, high, step = self._get_inner_time_range()
+            low, high, step = self._get_earlier_time_slider_range()
             slider = self.sliders[name]
             if slider.end != high:
                 value = settings.round_float(min(max(slider.value, low), high))
                 slider.param.update(start=low, end=high, step=step, value=value)
 
-    def _get_inner_time_range(self) -> tuple[float, float, float]:
+    def _get_earlier_time_slider_range(self) -> tuple[float, float, float]:
         """Return the minimum, maximum and step of a slider for times before the last time."""
         last = self.sliders[settings.get_page_settings(self.choice).x_key].value
         step = last / NUM_EARLIER_TIME_SLIDER_STEPS
@@ -514,7 +514,7 @@ class ScenarioControls:
         self.last_moved_slider = event.obj if event.obj in self.sliders.values() else self.last_moved_slider
         self.update()
 
-    def _show_curve_values(self) -> None:
+    def _fill_curve_values_field(self) -> None:
         """Show the values of the selected key, one per curve, in the text field."""
         name = self.curves_key.value
         values_text = ""
@@ -533,7 +533,7 @@ class ScenarioControls:
         names = [name for name in possible if not settings.is_recorded_key(self.choice, name)]
         return [*dict.fromkeys([*names, *([listed_key] if listed_key else [])])]
 
-    def describe_values(self, name: str) -> str:
+    def describe_key_values(self, name: str) -> str:
         """Describe the values of a key and the control that changes them."""
         value, title = self.given[name], settings.get_slider_label(self.choice, name)
         values_text = format_value_line(value if isinstance(value, list) else [value])

@@ -290,7 +290,7 @@ class ExplorerPage:
             view,
             kind_name,
             self._show_results,
-            self._show_details,
+            self._show_config_and_equations,
             self._show_message,
             lambda: self.charts.runs.value,
             functions,
@@ -310,7 +310,7 @@ class ExplorerPage:
         self.more.objects = source.more
         if isinstance(source, StoredResultsControls):
             source.update()
-            self._show_details()
+            self._show_config_and_equations()
 
     def _show_results(self) -> None:
         """Show the current results of the source, in one message to the browser.
@@ -330,7 +330,7 @@ class ExplorerPage:
         if isinstance(self.source, ScenarioControls) and hasattr(self.source, "scenario"):
             self.link.value = link.format_query(replace(self.source.view, **self.charts.view))
 
-    def _show_details(self) -> None:
+    def _show_config_and_equations(self) -> None:
         """Show the config, its link and the equations, and fit the charts to their curves."""
         self.charts.fit_y_limits()
         self._update_link()
@@ -422,7 +422,7 @@ def _sanitise_equation(equation: str) -> str:
 
 def get_presets(kind_name: str) -> dict[str, View]:
     """Return the predefined views of a kind of scenario, by title."""
-    return dict(settings.get_page_settings(kind_name).presets)
+    return dict(settings.get_page_settings(kind_name).preset_views)
 
 
 def complete_view(kind_name: str, view: View) -> View:
@@ -469,7 +469,7 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
     The view is the view of its figure, if that has one. Otherwise the swept key is on the x axis.
     """
     page = settings.get_page_settings(settings.get_page_kind(scenario))
-    page_views = [page.view, *page.presets.values()]
+    page_views = [page.view, *page.preset_views.values()]
     view = view or next((page_view for page_view in page_views if scenario.figure in page_view.figures), None)
     x = view.x if view is not None and view.x else settings.choose_abscissa_key(scenario)
     default_view = page.view if x == (page.view.x or page.x_key) else View(log=settings.get_log_x_axis(scenario, x))
@@ -501,7 +501,7 @@ def named(scenario: AbstractScenario, config_name: str) -> View | None:
     return next(
         (
             replace(page_view, config={})
-            for page_view in (page.view, *page.presets.values())
+            for page_view in (page.view, *page.preset_views.values())
             if config_name in page_view.figures
         ),
         None,

@@ -179,7 +179,7 @@ def _solve_cached(scenario: AbstractScenario) -> xr.Dataset:
     The solution at one N gives the theory at every N.
     """
     classes = scenario.classes()
-    kinds = tuple(classes[name] for name in scenario.list_chosen_names())
+    kinds = tuple(classes[name] for name in scenario.list_chosen_class_names())
     config = scenario.config()
     one_size = "N" in series.get_axes_ignored_by_theory(scenario) and isinstance(config.get("N"), int)
     with SOLVER_LOCK:

@@ -100,7 +100,7 @@ def get_page_settings(kind_name: str) -> Page:
 def list_slider_keys(kind_name: str) -> list[str]:
     """Return the keys with sliders: numeric axes and parameters, and the sliders of the page."""
     kind, page = get_kinds()[kind_name], get_page_settings(kind_name)
-    names = dict.fromkeys([*kind.axis_names(), *page.sliders, page.x_key, *page.time_keys])
+    names = dict.fromkeys([*kind.axis_names(), *page.further_slider_keys, page.x_key, *page.time_keys])
     return [name for name in names if kind.describe(name).numeric and name not in page.keys_without_slider]
 
 
@@ -170,7 +170,7 @@ def get_slider_label(kind_name: str, name: str) -> str:
 
 def get_planes(kind_name: str) -> dict[str, tuple[str, str]]:
     """Return the pairs of variables that can be drawn against each other, by names such as "R-q"."""
-    return {f"{x}-{y}": (x, y) for x, y in get_page_settings(kind_name).planes}
+    return {f"{x}-{y}": (x, y) for x, y in get_page_settings(kind_name).variable_planes}
 
 
 def list_abscissas(kind_name: str) -> list[str]:
@@ -232,7 +232,7 @@ def make_default_x_values(kind_name: str, end: float, num_values: int) -> list[f
         if page.evenly_spaced
         else np.geomspace(min(page.min_x, end / 2), end, num_values)
     )
-    if page.integer_values:
+    if page.has_integer_x_values:
         return sorted({round(value) for value in values})
     return [float(f"{value:.4g}") for value in values]
 

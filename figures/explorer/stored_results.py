@@ -32,7 +32,7 @@ class StoredResultsControls:
         self.colour = pmui.Select(
             label="in colours",
             options={NO_AXIS_LABEL: NO_AXIS_LABEL, **axes},
-            value=next(iter(first.colours), NO_AXIS_LABEL),
+            value=next(iter(first.colour_axes), NO_AXIS_LABEL),
             **MENU_WIDGET_OPTIONS,
         )
         self.sliders = {axis: self._make_slider(axis) for axis in names}
@@ -52,12 +52,12 @@ class StoredResultsControls:
     def chart_content(self) -> ChartContent:
         """The results at the positions of the sliders."""
         layout = self.layout
-        positions = {axis: self.sliders[axis].value for axis in layout.rest}
+        positions = {axis: self.sliders[axis].value for axis in layout.single_position_axes}
         position_labels = [
             series.label_positions(self.whole.either, axis, self._format_axis_value)[index]
             for axis, index in positions.items()
         ]
-        shown_axes = (layout.x, *layout.colours)
+        shown_axes = (layout.x, *layout.colour_axes)
         return ChartContent(
             series.select_position(self.whole, positions),
             layout,
@@ -67,7 +67,7 @@ class StoredResultsControls:
     def update(self) -> None:
         """Show the results at the positions of the sliders."""
         for axis, slider in self.sliders.items():
-            slider.visible = axis in self.layout.rest and self.whole.either.sizes[axis] > 1
+            slider.visible = axis in self.layout.single_position_axes and self.whole.either.sizes[axis] > 1
         self.shown()
 
     def close(self) -> None:

@@ -172,7 +172,7 @@ class Chart:
             self._add_glyph(
                 bands, Patches(**LINE_GLYPH_COLUMNS, fill_color="color", fill_alpha=alpha * BAND_OPACITY, line_width=0)
             )
-        dots = ColumnDataSource(self._make_integer_rows(()))
+        dots = ColumnDataSource(self._make_integer_theory_rows(()))
         if self.whole and not self.named:
             style = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
             self._add_glyph(dots, Scatter(size=3, **style))
@@ -221,7 +221,7 @@ class Chart:
             new = {
                 "theory": self._make_theory_rows(group_curves, group["dash"]),
                 "bands": self._make_band_rows(group_curves),
-                "dots": self._make_integer_rows(group_curves),
+                "dots": self._make_integer_theory_rows(group_curves),
                 "simulation": self._make_point_rows(group_curves),
             }
             for part, data in new.items():
@@ -351,7 +351,7 @@ class Chart:
             else []
         )
 
-    def reduce_height(self) -> None:
+    def simplify_low_chart(self) -> None:
         """Remove end labels and most ticks from a low chart below another chart."""
         self.has_end_labels = False
         self.figure.yaxis.ticker.desired_num_ticks = LOW_CHART_TICKS
@@ -405,7 +405,9 @@ class Chart:
         for index, curve in enumerate(curves):
             if curve.theory is None or curve.theory_x is None:
                 continue
-            levels = [] if self.named else [(name, values, LEVEL_LINE_DASH, 1.3) for name, values in curve.levels]
+            levels = (
+                [] if self.named else [(name, values, LEVEL_LINE_DASH, 1.3) for name, values in curve.reference_levels]
+            )
             for name, values, line_dash, width in [(curve.label, curve.theory, dash, 2.0), *levels]:
                 lines = (
                     [self._get_visible_points(curve.theory_x, values)]
@@ -441,7 +443,7 @@ class Chart:
                 data["color"] += [self.get_colour_and_marker(index)[0]] * (len(x) if self.named else 1)
         return data
 
-    def _make_integer_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
+    def _make_integer_theory_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return rows of theory points for an integer x, where theory has no values between integers."""
         data: dict[str, list[Any]] = {name: [] for name in ("x", "y", "color")}
         for index, curve in enumerate(curves):

@@ -55,12 +55,12 @@ class ChartGrid:
         is_integer: bool = False,
         theme: ChartTheme = LIGHT_THEME,
     ):
-        self.names, self.unit = scales.x_names, normalisation
+        self.names, self.unit = scales.names_along_x, normalisation
         self.charts = {
             name: Chart(
                 variable,
                 xlabel,
-                scales.x_names,
+                scales.names_along_x,
                 scales.log_x,
                 name in scales.log_y,
                 height,

@@ -70,7 +70,9 @@ def compute_y_limits(
         )
     if not values.size:
         return None
-    levels = _collect_finite_scaled_values((*bounds, *(level for curve in curves for _, level in curve.levels)), log_y)
+    levels = _collect_finite_scaled_values(
+        (*bounds, *(level for curve in curves for _, level in curve.reference_levels)), log_y
+    )
     cutoff = MAX_LEVEL_DISTANCE_IN_HEIGHTS * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
     near_levels = levels[(levels >= values.min() - cutoff) & (levels <= values.max() + cutoff)]
     low, high = (

@@ -65,7 +65,7 @@ def charts(results: Results) -> ReportCharts:
     results = _select_last_time(series.ensure_chart_axis(results))
     variables, constant = _separate_constants(results)
     layout, marked = _choose_layout(results)
-    labels = {axis: _label_positions(results, axis) for axis in layout.rest}
+    labels = {axis: _label_positions(results, axis) for axis in layout.single_position_axes}
     legend, meanings = _make_legend(results, layout, marked), _get_explanations(results, variables)
     results = _select_last_time(series.add_dense_lines(results, layout.x))
     results, thinned = _sort_and_thin(results, layout.x)
@@ -129,7 +129,9 @@ def _choose_layout(results: Results) -> tuple[Layout, str | None]:
     marker_axis = next(
         (axis for axis in short_axes if axis != colour and spread[axis] < AXIS_IGNORED_BY_THEORY_TOL), None
     )
-    rest = tuple(axis for axis in (*default.colours, *default.rest) if axis not in (colour, marker_axis))
+    rest = tuple(
+        axis for axis in (*default.colour_axes, *default.single_position_axes) if axis not in (colour, marker_axis)
+    )
     return Layout(default.x, (colour,), rest), marker_axis
 
 
@@ -147,8 +149,8 @@ def _choose_usual_layout(results: Results) -> Layout:
         or not series.has_several_numbers(dataset, key)
     ):
         return default
-    rest = tuple(axis for axis in series.get_chart_axes(dataset) if axis not in (key, *default.colours))
-    return Layout(key, tuple(axis for axis in default.colours if axis != key), rest)
+    rest = tuple(axis for axis in series.get_chart_axes(dataset) if axis not in (key, *default.colour_axes))
+    return Layout(key, tuple(axis for axis in default.colour_axes if axis != key), rest)
 
 
 def _select_last_time(results: Results) -> Results:
@@ -195,7 +197,7 @@ def _get_axis_name(results: Results, axis: str) -> str:
 
 def _show_curves(grid: ChartGrid, results: Results, layout: Layout, marker_axis: str | None) -> None:
     """Show the curves of all colours, ordered by marker."""
-    colours = [_label_positions(results, axis) for axis in layout.colours] or [[""]]
+    colours = [_label_positions(results, axis) for axis in layout.colour_axes] or [[""]]
     markers = _label_positions(results, marker_axis) if marker_axis else [""]
     names = [
         ", ".join(filter(None, (label, marker)))
@@ -329,7 +331,9 @@ def _describe_hidden_zeros(
 
 
 def _make_legend(results: Results, layout: Layout, marker_axis: str | None) -> list[tuple[str, str, str]]:
-    labels = _label_positions(results, layout.colours[0])[: series.MAX_CURVES_PER_CHART] if layout.colours else []
+    labels = (
+        _label_positions(results, layout.colour_axes[0])[: series.MAX_CURVES_PER_CHART] if layout.colour_axes else []
+    )
     if marker_axis is None:
         return [
             (label, LIGHT_THEME.get_curve_colour(index), CURVE_MARKERS[index]) for index, label in enumerate(labels)

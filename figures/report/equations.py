@@ -29,7 +29,8 @@ def render_equations(scenario: AbstractScenario) -> list[tuple[str, str, str]]:
     """Return the equations of a scenario and its learners as tuples (label, LaTeX, SVG element or "")."""
     common = [("", latex) for latex in scenario.displayed_equations]
     learner_equations = [
-        (kind_label(scenario.classes(), name), scenario.get_equation(name)) for name in scenario.list_chosen_names()
+        (kind_label(scenario.classes(), name), scenario.get_equation(name))
+        for name in scenario.list_chosen_class_names()
     ]
     return [(owner, latex, svg_from_latex(latex)) for owner, latex in (*common, *learner_equations) if latex]
 

@@ -88,7 +88,7 @@ class AdaTronRun:
     def run_epochs(self, total_epochs: int) -> None:
         """Run AdaTron until its gap is certified or `total_epochs` epochs have been made."""
         while self.epochs < total_epochs and not self.converged:
-            indices, radius = self._choose_examples()
+            indices, radius = self._find_changeable_examples()
             max_epochs = MIN_BLOCK_EPOCHS if radius == np.inf else max(LONG_BLOCK_EPOCHS, self.epochs // 4)
             num_epochs = self._run_block(indices, radius, min(total_epochs - self.epochs, max_epochs))
             if radius < np.inf and num_epochs < MIN_BLOCK_EPOCHS:
@@ -100,7 +100,7 @@ class AdaTronRun:
             self.fields = self.z @ self.w
             self.converged = bool(bound_stability_gap(self.fields, self.x) <= self.tolerance)
 
-    def _choose_examples(self) -> tuple[np.ndarray, float]:
+    def _find_changeable_examples(self) -> tuple[np.ndarray, float]:
         """Find the examples that can change while the student moves by less than a radius.
 
         Returns the indices and the radius.

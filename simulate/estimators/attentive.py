@@ -171,7 +171,7 @@ class AttentivePerceptron(LinearClassifier):
         X, y, weights, first = self._check_partial_fit(X, y, classes, sample_weight)
         signs = self._make_sign_labels(y)
         if first:
-            self._student_passes = [self._start_progress(X.shape[1]) for _ in signs]
+            self._student_passes = [self._make_training_state(X.shape[1]) for _ in signs]
         students = []
         for passes, labels in zip(self._student_passes, signs, strict=True):
             passes.order = self._order_features(passes.student.w, passes.random)
@@ -179,7 +179,7 @@ class AttentivePerceptron(LinearClassifier):
             rows = indices if weights is None else resample_by_weight(indices, weights, passes.random)
             self._run_pass(passes, append_bias_multiply_by_labels(X, labels, self.fit_intercept), rows)
             students.append(self._get_student(passes))
-        self._take(students)
+        self._set_fitted_weights(students)
         self._set_fitted_attributes()
         return self
 
@@ -251,8 +251,8 @@ class AttentivePerceptron(LinearClassifier):
         return self._stack_decisions([result.sums for result in self.evaluate(X)])
 
     def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
-        passes = self._start_progress(z.shape[1] - 1)
-        while len(passes.mistakes_per_pass) < self.max_iter and not visits.is_complete:
+        passes = self._make_training_state(z.shape[1] - 1)
+        while len(passes.mistakes_per_pass) < self.max_iter and not visits.has_visited_all_correctly:
             passes.order = self._order_features(passes.student.w, passes.random)
             rows = visits.draw(passes.random.permutation(len(z)), passes.random)
             self._run_pass(passes, z, rows)
@@ -260,9 +260,9 @@ class AttentivePerceptron(LinearClassifier):
         self._student_passes.append(passes)
         return self._get_student(passes)
 
-    def _start_progress(self, num_features: int) -> AttentiveTrainingState:
+    def _make_training_state(self, num_features: int) -> AttentiveTrainingState:
         random = check_random_state(self.random_state)
-        used_features = self._choose_features(num_features, random)
+        used_features = self._choose_features_in_budget(num_features, random)
         theta = MARGIN_UPDATE_RULES[self.update].theta if self.theta is None else self.theta
         return AttentiveTrainingState(
             AttentionState(np.zeros(used_features.size), self.boundary, self.error_rate, theta=theta),
@@ -309,11 +309,11 @@ class AttentivePerceptron(LinearClassifier):
             student, z, bias_inputs, probes, get_check_positions(z.shape[1], self.chunk)
         ):
             features += block.features
-            if block.is_mistake:
+            if block.is_last_mistaken:
                 self._learn_example(student, z[block.last_index], bias_inputs[block.last_index], block.margin)
                 wrong += 1
             if self.budget is None:
-                student.update_moments(block.margins)
+                student.update_margin_moments(block.probe_margins)
         return wrong, features
 
     def _learn_example(self, student: AttentionState, z: np.ndarray, bias_input: float, margin: float) -> None:
@@ -324,7 +324,7 @@ class AttentivePerceptron(LinearClassifier):
         student.w = student.w + strength * z
         student.b += strength * bias_input
 
-    def _choose_features(self, num_features: int, random: np.random.RandomState) -> np.ndarray:
+    def _choose_features_in_budget(self, num_features: int, random: np.random.RandomState) -> np.ndarray:
         """Choose a student's features: all features, or a subset limited by the budget."""
         features = (
             random.permutation(num_features)
@@ -357,9 +357,9 @@ class AttentivePerceptron(LinearClassifier):
         check_integer_parameters(chunk=self.chunk, max_iter=self.max_iter)
         if self.budget is not None:
             check_integer_parameters(budget=self.budget)
-        self._check_update()
+        self._check_update_parameters()
 
-    def _check_update(self) -> None:
+    def _check_update_parameters(self) -> None:
         if self.update not in MARGIN_UPDATE_RULES:
             raise ValueError(f"update: {format_unknown_name(self.update, 'an update', MARGIN_UPDATE_RULES)}")
         passive = self.update == "passive_aggressive"

@@ -44,7 +44,7 @@ class TrainingDataProperties(NamedTuple):
     The categories are "auto" for columns of numbers.
     """
 
-    domain: Any
+    attribute_categories: Any
     size: int
     random: int
 
@@ -104,7 +104,9 @@ def make_model_by_classifier_type(classifier: Any, task: TrainingDataProperties)
 def make_sparse_perceptron(classifier: classifiers.BoostingClassifier, task: TrainingDataProperties) -> Any:
     """Make a sparse perceptron, whose number of stages is cross-validated unless it is given."""
     stages = classifier.stages or "cv"
-    return SparsePerceptron(classifier.k, stages, classifier.discount, categories=task.domain, random_state=task.random)
+    return SparsePerceptron(
+        classifier.k, stages, classifier.discount, categories=task.attribute_categories, random_state=task.random
+    )
 
 
 @make_model_by_classifier_type.register

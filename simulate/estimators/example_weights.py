@@ -69,7 +69,7 @@ class VisitSchedule:
             self.unvisited[:] = True
 
     @property
-    def is_complete(self) -> bool:
+    def has_visited_all_correctly(self) -> bool:
         """True if all examples have been visited since the last pass with a mistake."""
         return not self.unvisited.any()
 

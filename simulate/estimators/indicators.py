@@ -26,7 +26,7 @@ class IndicatorAttribute:
 
     name: str
     category_names: tuple[str, ...] | None
-    upper_bounds: np.ndarray | None
+    interval_upper_bounds: np.ndarray | None
 
     def encode_column(self, column: np.ndarray, missing_text: str) -> np.ndarray:
         """Return indicators (m, n) of 0 and 1, one column per category or interval.
@@ -35,9 +35,9 @@ class IndicatorAttribute:
         """
         is_known = ~find_missing_values(column, missing_text)
         if self.category_names is None:
-            assert self.upper_bounds is not None
-            array = np.zeros((len(column), len(self.upper_bounds) + 1))
-            array[is_known, np.searchsorted(self.upper_bounds, self._convert_numbers(column[is_known]))] = 1
+            assert self.interval_upper_bounds is not None
+            array = np.zeros((len(column), len(self.interval_upper_bounds) + 1))
+            array[is_known, np.searchsorted(self.interval_upper_bounds, self._convert_numbers(column[is_known]))] = 1
             return array
         labels = np.array([str(value) for value in column], dtype=object)
         return ((labels[:, None] == np.array(self.category_names, dtype=object)) & is_known[:, None]).astype(float)
@@ -58,13 +58,13 @@ class IndicatorAttribute:
         """
         if self.category_names is not None:
             return [f"{self.name} = {value}" for value in self.category_names]
-        assert self.upper_bounds is not None
-        if not self.upper_bounds.size:
+        assert self.interval_upper_bounds is not None
+        if not self.interval_upper_bounds.size:
             return [f"any {self.name}"]
-        low, high = self.upper_bounds[0], self.upper_bounds[-1]
+        low, high = self.interval_upper_bounds[0], self.interval_upper_bounds[-1]
         middle = [
             f"{a:.4g} < {self.name} <= {b:.4g}"
-            for a, b in zip(self.upper_bounds[:-1], self.upper_bounds[1:], strict=True)
+            for a, b in zip(self.interval_upper_bounds[:-1], self.interval_upper_bounds[1:], strict=True)
         ]
         return [f"{self.name} <= {low:.4g}", *middle, f"{self.name} > {high:.4g}"]
 
@@ -77,11 +77,11 @@ class IndicatorAttribute:
         if self.category_names is not None:
             return [f"{self.name} != {value}" for value in self.category_names]
         names = [f"not {name}" for name in self.get_conditions()]
-        assert self.upper_bounds is not None
-        if self.upper_bounds.size:
+        assert self.interval_upper_bounds is not None
+        if self.interval_upper_bounds.size:
             names[0], names[-1] = (
-                f"{self.name} > {self.upper_bounds[0]:.4g}",
-                f"{self.name} <= {self.upper_bounds[-1]:.4g}",
+                f"{self.name} > {self.interval_upper_bounds[0]:.4g}",
+                f"{self.name} <= {self.interval_upper_bounds[-1]:.4g}",
             )
         return names
 

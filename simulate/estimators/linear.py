@@ -41,7 +41,7 @@ class LinearClassifier(OneAgainstRestClassifier, ABC):
         X, y, weights = drop_zero_weight_examples(X, y, combine_example_weights(X, y, sample_weight, self.class_weight))
         self._set_classes(y)
         rows = (append_bias_multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y))
-        self._take([self._learn(z, VisitSchedule(len(y), weights)) for z in rows])
+        self._set_fitted_weights([self._learn(z, VisitSchedule(len(y), weights)) for z in rows])
         return self
 
     def _check_partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any, bool]:
@@ -92,7 +92,7 @@ class LinearClassifier(OneAgainstRestClassifier, ABC):
     def _check_parameters(self) -> None:
         """Raise `ValueError` for invalid parameters."""
 
-    def _take(self, students: list[LinearStudent]) -> None:
+    def _set_fitted_weights(self, students: list[LinearStudent]) -> None:
         weights = np.array([student.w for student in students])
         self.coef_ = weights[:, :-1].copy()
         self.intercept_ = weights[:, -1] if self.fit_intercept else np.zeros(len(weights))

@@ -109,11 +109,11 @@ class MinOverCandidates:
             self.rows, self.num_rows = np.pad(inner, (0, padding)), len(indices)
             self.slots[: len(indices)] = np.arange(len(indices))
 
-    def has_room(self, updates: int) -> bool:
+    def has_room_for_gram_rows(self, updates: int) -> bool:
         """Return True if the Gram matrix rows of `updates` more updates fit."""
         return len(self.rows) >= min(len(self.example_indices), self.num_rows + updates)
 
-    def add_row(self, candidate: int) -> None:
+    def add_gram_row(self, candidate: int) -> None:
         """Add the Gram matrix row of one candidate."""
         np.matmul(self.z, self.z[candidate], out=self.rows[self.num_rows, : len(self.example_indices)])
         self.slots[candidate], self.num_rows = self.num_rows, self.num_rows + 1
@@ -126,11 +126,11 @@ class MinOverBlock(NamedTuple):
     never had the smallest field.
     """
 
-    added: np.ndarray
+    added_examples: np.ndarray
     smallest_fields: np.ndarray
     strengths: np.ndarray
     fields: np.ndarray
-    slack: np.ndarray
+    exclusion_slack: np.ndarray
 
 
 class MinOverRun:
@@ -140,7 +140,7 @@ class MinOverRun:
         self.examples, self.patience = ExampleGram(z), PatienceRule(stop, len(z))
         self.strengths, self.fields = np.zeros((2, len(z)))
         self.updates, self.ended, self.size = 0, False, MIN_BLOCK_UPDATES
-        self._choose_examples(np.arange(len(z)))
+        self._set_candidates(np.arange(len(z)))
 
     def iterate_blocks(self, total_updates: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the strengths before each block and the examples that the block adds.
@@ -149,14 +149,14 @@ class MinOverRun:
         """
         while self.updates < total_updates and not self.ended:
             block = self._try_block(min(self.size, total_updates - self.updates))
-            doubtful = block.slack <= 0
+            doubtful = block.exclusion_slack <= 0
             doubtful[self.candidates.example_indices] = False
             if doubtful.any():
                 self.size = max(self.size // 2, MIN_BLOCK_UPDATES)
-                self._choose_examples(np.union1d(self.candidates.example_indices, np.flatnonzero(doubtful)))
+                self._set_candidates(np.union1d(self.candidates.example_indices, np.flatnonzero(doubtful)))
             else:
-                yield self._take(block)
-                self._plan_next_block(block.slack)
+                yield self._accept_block(block)
+                self._plan_next_block(block.exclusion_slack)
 
     def _plan_next_block(self, slack: np.ndarray) -> None:
         """Choose the next block's length, and keep only doubtful candidates plus a reserve of one eighth."""
@@ -164,16 +164,16 @@ class MinOverRun:
         longest = MAX_UPDATE_TO_CHECK_COST_RATIO * (self.examples.z.size + BLOCK_OVERHEAD_MULTIPLICATIONS) // number
         self.size = max(MIN_BLOCK_UPDATES, min(2 * self.size, longest, MAX_BLOCK_UPDATES))
         if doubt + doubt // 8 + FIELDS_PER_SIMD_COMPARISON < MAX_NEEDED_FRACTION_TO_PRUNE * number:
-            self._choose_examples(find_lowest_indices(slack, doubt + doubt // 8))
-        elif not self.candidates.has_room(self.size):
-            self._choose_examples(self.candidates.example_indices)
+            self._set_candidates(find_lowest_indices(slack, doubt + doubt // 8))
+        elif not self.candidates.has_room_for_gram_rows(self.size):
+            self._set_candidates(self.candidates.example_indices)
 
-    def _choose_examples(self, indices: np.ndarray) -> None:
+    def _set_candidates(self, indices: np.ndarray) -> None:
         self.candidates = MinOverCandidates(self.examples, indices, 2 * self.size)
 
-    def _take(self, block: MinOverBlock) -> tuple[np.ndarray, np.ndarray]:
+    def _accept_block(self, block: MinOverBlock) -> tuple[np.ndarray, np.ndarray]:
         """Accept a block, cut off where the stop rule ends the run."""
-        before, added = self.strengths, block.added
+        before, added = self.strengths, block.added_examples
         num_kept = (
             self.patience.count_updates_before_stop(block.smallest_fields, self.examples.squares[added])
             if self.patience.is_active
@@ -198,7 +198,7 @@ class MinOverRun:
             candidates.slots, candidates.rows, fields, counts, added, min_fields, 0
         )
         while num_updates < size:
-            candidates.add_row(missing)
+            candidates.add_gram_row(missing)
             num_updates, missing = run_minover_updates(
                 candidates.slots, candidates.rows, fields, counts, added, min_fields, num_updates
             )
@@ -237,14 +237,14 @@ class PatienceRule:
 
         Updates are described by the smallest fields and the squared lengths of the added examples (S,).
         """
-        grown = np.flatnonzero(self._find_increases(min_fields, squares))
+        grown = np.flatnonzero(self._find_new_maxima(min_fields, squares))
         last = np.full(len(min_fields), -self.waited - 1)
         last[grown] = grown
         waited = np.arange(len(min_fields)) - np.maximum.accumulate(last)
         self.waited, self.ended = int(waited[-1]), bool(waited.max() >= self.P)
         return int(np.argmax(waited >= self.P)) + 1 if self.ended else len(min_fields)
 
-    def _find_increases(self, min_fields: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    def _find_new_maxima(self, min_fields: np.ndarray, squares: np.ndarray) -> np.ndarray:
         """Return a mask of the updates that raise the maximum of the monitored quantity.
 
         For the smallest field, an equal value counts as well.

@@ -131,7 +131,7 @@ class Perceptron(LinearClassifier):
         X, y, weights, first = self._check_partial_fit(X, y, classes, sample_weight)
         if first:
             self.mistakes_ = []
-            self._progress = [self._start_progress(X.shape[1] + 1) for _ in self._make_sign_labels(y)]
+            self._progress = [self._make_training_state(X.shape[1] + 1) for _ in self._make_sign_labels(y)]
         rows = [append_bias_multiply_by_labels(X, signs, self.fit_intercept) for signs in self._make_sign_labels(y)]
         if weights is not None:
             indices = np.arange(len(y))
@@ -140,8 +140,8 @@ class Perceptron(LinearClassifier):
                 for progress, z in zip(self._progress, rows, strict=True)
             ]
         self.mistakes_.append(sum(progress.run_pass(z) for progress, z in zip(self._progress, rows, strict=True)))
-        self._take(
-            [LinearStudent(self._get_final_weights(progress), len(self.mistakes_)) for progress in self._progress]
+        self._set_fitted_weights(
+            [LinearStudent(self._get_output_weights(progress), len(self.mistakes_)) for progress in self._progress]
         )
         return self
 
@@ -161,14 +161,14 @@ class Perceptron(LinearClassifier):
             votes.append(np.sign(X @ w[:, :-1].T + w[:, -1]) @ counts / counts.sum())
         return self._stack_decisions(votes)
 
-    def _start_progress(self, num_features: int) -> PerceptronTrainingState:
+    def _make_training_state(self, num_features: int) -> PerceptronTrainingState:
         return PerceptronTrainingState(num_features, self.output == "voted", check_random_state(self.random_state))
 
     def _learn(self, z: Any, visits: VisitSchedule) -> LinearStudent:
-        progress = self._start_progress(z.shape[1])
+        progress = self._make_training_state(z.shape[1])
         mistake_counts: list[int] = []
         order = np.arange(z.shape[0])
-        while len(mistake_counts) < self.max_iter and not visits.is_complete:
+        while len(mistake_counts) < self.max_iter and not visits.has_visited_all_correctly:
             if self.order == "every" or (self.order == "once" and not mistake_counts):
                 order = progress.random.permutation(z.shape[0])
             rows = visits.draw(order, progress.random)
@@ -176,9 +176,9 @@ class Perceptron(LinearClassifier):
             visits.record_pass(rows, mistake_counts[-1])
         self._progress.append(progress)
         self._mistakes_per_student.append(mistake_counts)
-        return LinearStudent(self._get_final_weights(progress), len(mistake_counts))
+        return LinearStudent(self._get_output_weights(progress), len(mistake_counts))
 
-    def _get_final_weights(self, progress: PerceptronTrainingState) -> np.ndarray:
+    def _get_output_weights(self, progress: PerceptronTrainingState) -> np.ndarray:
         return progress.compute_mean_weights() if self.output == "averaged" else progress.w
 
     def _check_parameters(self) -> None:

@@ -141,11 +141,11 @@ def simulate_chunks(
     for _, results in run_units(simulator, units(), workers):
         buffer = buffers.popleft()
         if current is not None and buffer is not current:
-            yield current.finish_runs(simulator, log)
+            yield current.retry_failed_runs(simulator, log)
         current = buffer
-        current.store_results(results)
+        current.add_unit_results(results)
     if current is not None:
-        yield current.finish_runs(simulator, log)
+        yield current.retry_failed_runs(simulator, log)
 
 
 class ChunkBuffer:
@@ -153,11 +153,11 @@ class ChunkBuffer:
 
     def __init__(self, store: SweepStore, chunk: Chunk, cells: list[Any], states: tuple[int, ...]):
         self.chunk, self.states = chunk, store.read_states(chunk)
-        self.values = store.make_buffer(chunk, self.states)
+        self.values = store.load_chunk_buffer(chunk, self.states)
         self.open = np.isin(self.states, states)  # finished runs are never overwritten
         self.cells = [cell for cell in cells if self.open[self._convert_to_chunk_index(cell.index)].any()]
 
-    def store_results(self, results: list[UnitResult] | Exception) -> None:
+    def add_unit_results(self, results: list[UnitResult] | Exception) -> None:
         """Store the results of a unit. After an exception the unit's runs stay open for a retry."""
         if isinstance(results, Exception):
             return
@@ -174,7 +174,7 @@ class ChunkBuffer:
                 self.values[name][inside] = value
             self.states[index] = np.where(new, DONE_STATE, self.states[index])
 
-    def finish_runs(self, simulator: Simulator, log: StoreLog) -> FilledChunk:
+    def retry_failed_runs(self, simulator: Simulator, log: StoreLog) -> FilledChunk:
         """Retry failed runs, and return the chunk with its variables and run states."""
         if (self.open & (self.states != DONE_STATE)).any():
             for cell in self.cells:
@@ -184,28 +184,28 @@ class ChunkBuffer:
     def _retry_cell(self, simulator: Simulator, cell: Cell, log: StoreLog) -> None:
         """Retry the open runs of a parameter combination, and mark runs that keep failing as failed."""
         index = self._convert_to_chunk_index(cell.index)
-        failed = self._find_open_runs(index)
+        failed = self._find_unfinished_runs(index)
         for attempt in range(2, MAX_RUN_ATTEMPTS + 1):
             if not failed.any():
                 break
-            error = self._simulate(simulator, cell)
-            failed = self._find_open_runs(index)
+            error = self._simulate_and_catch_error(simulator, cell)
+            failed = self._find_unfinished_runs(index)
             if failed.any():
                 seeds = [self.chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed)]
                 log(event="failed", cell=list(cell.index), seeds=seeds, attempt=attempt, error=error)
         self.states[index][failed] = FAILED_STATE
 
-    def _find_open_runs(self, index: tuple[int, ...]) -> np.ndarray:
+    def _find_unfinished_runs(self, index: tuple[int, ...]) -> np.ndarray:
         """Return a mask of the unfinished runs of a parameter combination."""
         unfinished: np.ndarray = self.open[index] & (self.states[index] != DONE_STATE)
         return unfinished
 
-    def _simulate(self, simulator: Simulator, cell: Cell) -> str:
+    def _simulate_and_catch_error(self, simulator: Simulator, cell: Cell) -> str:
         """Simulate a parameter combination. Returns the message of the last exception, or an empty string."""
         error = ""
         for unit in simulator.prepare_units([cell], self.chunk.seeds):
             try:
-                self.store_results(simulator.run(unit))
+                self.add_unit_results(simulator.run(unit))
             except Exception as problem:  # a user's rule may raise anything
                 line = traceback.extract_tb(problem.__traceback__)[-1]
                 location = "" if isinstance(problem, StatmechError) else f" ({Path(line.filename).name}:{line.lineno})"

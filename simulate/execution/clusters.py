@@ -253,7 +253,7 @@ def _mark_failed_runs(
             seeds = [chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed[inside])]
             log(event="failed", cell=cell, seeds=seeds, attempt=1, error=error)
         store.write(
-            chunk, store.make_buffer(chunk, states), np.where(failed, FAILED_STATE, states).astype(states.dtype)
+            chunk, store.load_chunk_buffer(chunk, states), np.where(failed, FAILED_STATE, states).astype(states.dtype)
         )
     return chunk
 

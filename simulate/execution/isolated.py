@@ -68,7 +68,7 @@ def _simulate_cells_in_children(store: SweepStore, chunk: Chunk, rerun_failed: b
         death = _run_child_and_get_death_cause(store.path, chunk, rerun_failed, index)
         if death:
             states = store.read_states(chunk)
-            values = store.make_buffer(chunk, states)
+            values = store.load_chunk_buffer(chunk, states)
             states[inside][states[inside] != DONE_STATE] = FAILED_STATE
             store.write(chunk, values, states)
             log(event="failed", cell=list(index), seeds=list(chunk.seeds), attempt=3, error=death)

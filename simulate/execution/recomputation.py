@@ -26,7 +26,7 @@ class Recomputation(NamedTuple):
     """Number of recomputed runs, a line per differing parameter combination, and any obstacle."""
 
     runs: int
-    differing: list[str]
+    difference_descriptions: list[str]
     obstacle: str = ""
 
 
@@ -75,7 +75,7 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
     for sample, version in _draw_run_samples(store, max_cells, scenario.seeds_per_batch):
         index = sample.first_index
         stored, is_done = (
-            store.make_buffer(sample, store.read_states(sample)),
+            store.load_chunk_buffer(sample, store.read_states(sample)),
             _find_done_runs_of_version(store, sample, version),
         )
         runs += int(is_done.sum())

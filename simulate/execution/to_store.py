@@ -122,7 +122,7 @@ def run_into(
         run = StoreRun(path, scenario, log, fresh, rerun_failed, shard, workers, figure, progress, chunk_simulator)
         store = run.open(claim)
         run.run(store, run.plan_chunks(store))
-        return run.finish(store)
+        return run.log_final_counts(store)
 
 
 @dataclass
@@ -140,8 +140,10 @@ class StoreRun:
     progress: ProgressCallback | None = None
     chunk_simulator: ChunkSimulator | None = None
     done: int = 0  # finished runs of this shard
-    total: int = 0
-    suspects: set[int] = field(default_factory=set)  # numbers of chunks that may have killed the last two runs
+    num_shard_runs: int = 0
+    suspect_chunk_numbers: set[int] = field(
+        default_factory=set
+    )  # numbers of chunks that may have killed the last two runs
 
     def open(self, claim: StoreClaim) -> SweepStore:
         """Open the store, creating or extending it if necessary."""
@@ -184,21 +186,23 @@ class StoreRun:
     def plan_chunks(self, store: SweepStore) -> list[Chunk]:
         """Return this shard's chunks that have runs to simulate, including corrupted chunks."""
         k, n = self.shard
-        self.suspects = self.log.find_repeated_crash_chunks()
+        self.suspect_chunk_numbers = self.log.find_repeated_crash_chunks()
         mine = [chunk for chunk in store.list_chunks() if chunk.number % n == k - 1]
         states = get_states_to_simulate(self.again)
         todo = [chunk for chunk in mine if np.isin(_get_intact_states(store, chunk, self.log), states).any()]
-        self.total = sum(chunk.runs for chunk in mine)
-        self.done = self.total - sum(chunk.runs for chunk in todo)
+        self.num_shard_runs = sum(chunk.runs for chunk in mine)
+        self.done = self.num_shard_runs - sum(chunk.runs for chunk in todo)
         if todo:
             check_variable_forms(store, self.scenario)
-        self.log(event="begun", runs=self.total, done=self.done, blocks=len(todo), machine=provenance()["machine"])
+        self.log(
+            event="begun", runs=self.num_shard_runs, done=self.done, blocks=len(todo), machine=provenance()["machine"]
+        )
         self._report_progress()
         return todo
 
     def run(self, store: SweepStore, todo: list[Chunk]) -> None:
         """Simulate and write chunks. Suspect chunks come first, each in a process of its own."""
-        suspects = [chunk for chunk in todo if chunk.number in self.suspects]
+        suspects = [chunk for chunk in todo if chunk.number in self.suspect_chunk_numbers]
         for chunk in simulate_in_child_processes(store, suspects, self.again, self.log):
             todo.remove(chunk)
             self._record_chunk(chunk)
@@ -211,7 +215,7 @@ class StoreRun:
             self._record_chunk(chunk)
             self._report_progress()
 
-    def finish(self, store: SweepStore) -> Outcome:
+    def log_final_counts(self, store: SweepStore) -> Outcome:
         """Log and return the final counts of the store's runs."""
         counts = store.count_states()
         outcome = Outcome(counts[DONE_STATE], counts[FAILED_STATE], counts[MISSING_STATE])
@@ -229,11 +233,11 @@ class StoreRun:
 
     def _record_chunk(self, chunk: Chunk) -> None:
         self.done += chunk.runs
-        self.log(event="written", block=chunk.number, done=self.done, runs=self.total)
+        self.log(event="written", block=chunk.number, done=self.done, runs=self.num_shard_runs)
 
     def _report_progress(self) -> None:
         if self.progress:
-            self.progress(self.done, self.total)
+            self.progress(self.done, self.num_shard_runs)
 
 
 def find_matching_store(path: Path, scenario: AbstractScenario, rerun_failed: bool = False) -> SweepStore | None:

@@ -65,19 +65,19 @@ class Simulator(ABC):
     def run(self, unit: Any) -> list[UnitResult]:
         """Simulate one unit and return its results."""
 
-    def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
+    def insert_best_controls(self, cells: Sequence[Any]) -> Sequence[Any]:
         """Return the cells with all computed inputs of their units, which may take long."""
         return cells
 
     def prepare_units(self, cells: Sequence[Any], seeds: range) -> Iterable[Any]:
         """Prepare the cells and return units that can be run. Estimates call only `units`."""
-        return self.units(self.prepare_cells(cells), seeds)
+        return self.units(self.insert_best_controls(cells), seeds)
 
     def check_resources(self) -> None:
         """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
         return
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the memory of the largest unit, in bytes."""
         return 0.0
 
@@ -85,11 +85,11 @@ class Simulator(ABC):
         """Return the memory, in bytes, of compilers, programs and libraries that the first unit loads."""
         return 0.0
 
-    def make_attributes(self) -> dict[str, Any]:
+    def make_extra_attributes(self) -> dict[str, Any]:
         """Return attributes to add to the dataset."""
         return {}
 
-    def remarks(self) -> list[str]:
+    def get_remarks_before_run(self) -> list[str]:
         """Return sentences that a user should read before the simulation starts."""
         return []
 
@@ -150,7 +150,7 @@ def make_simulator(scenario: AbstractScenario) -> Simulator:
 
 def check_can_simulate(simulator: Simulator) -> None:
     """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
-    if problems := list(simulator.scenario.find_data_problems()):
+    if problems := list(simulator.scenario.find_input_file_problems()):
         raise ScenarioError(problems)
     check_cell_memory(simulator.scenario)
     simulator.check_resources()
@@ -170,7 +170,10 @@ def count_affordable_units(simulator: Simulator, workers: int | None, memory: fl
     """
     if memory is None:
         return workers
-    unit, left = _make_small_simulator(simulator).estimate_memory(), memory - _estimate_shared_bytes(simulator, workers)
+    unit, left = (
+        _make_small_simulator(simulator).estimate_max_unit_bytes(),
+        memory - _estimate_shared_bytes(simulator, workers),
+    )
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB is too little: {needs}")])
@@ -195,7 +198,9 @@ def estimate_peak_memory(simulator: Simulator, memory: float | None = None, with
         if is_drawn
         else 0.0
     )
-    return max(_estimate_shared_bytes(simulator, workers) + at_once * small_simulator.estimate_memory(), drawing_bytes)
+    return max(
+        _estimate_shared_bytes(simulator, workers) + at_once * small_simulator.estimate_max_unit_bytes(), drawing_bytes
+    )
 
 
 def can_draw_within_memory(scenario: AbstractScenario, memory: float | None) -> bool:
@@ -230,8 +235,13 @@ def _estimate_shared_bytes(simulator: Simulator, workers: int | None) -> float:
 
 def make_dataset_attributes(simulator: Simulator) -> dict[str, Any]:
     """Return the attributes of a scenario's dataset, with digests of its data and code."""
-    data, code = simulator.scenario.data_digests(), simulator.scenario.code_digests()
-    return {"source": simulator.source, **({"data": data} if data else {}), "code": code, **simulator.make_attributes()}
+    data, code = simulator.scenario.data_digests(), simulator.scenario.user_code_digests()
+    return {
+        "source": simulator.source,
+        **({"data": data} if data else {}),
+        "code": code,
+        **simulator.make_extra_attributes(),
+    }
 
 
 def run_units(

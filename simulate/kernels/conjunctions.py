@@ -210,14 +210,14 @@ class ConjunctionSearch:
 
     def update_pair_sums(self) -> tuple[np.ndarray, ...]:
         """Update and return the sums of all pairs (n, n), for k > 2 also the sums of absolute values."""
-        changed = self._find_changed_rows()
+        changed = self._find_reweighted_rows()
         increase = self.signed[changed] - self.pair_sum_values[changed]
         for sums, values in zip(self.pairs, (increase, np.abs(increase)), strict=False):
             self._decay_and_add_products(sums, self.pair_sum_factor, changed, values)
         self.pair_sum_values, self.pair_sum_factor = self.signed.copy(), 1.0
         return self.pairs
 
-    def _find_changed_rows(self) -> np.ndarray:
+    def _find_reweighted_rows(self) -> np.ndarray:
         return np.flatnonzero(self.signed != self.pair_sum_values)
 
     def _search_larger_conjunctions(self, candidates: np.ndarray, best: BestConjunctions) -> None:
@@ -227,7 +227,7 @@ class ConjunctionSearch:
         """
         m, n = self.X.shape
         # the factor of 2 favours updating all pairs, which makes the next update cheaper
-        if 2 * m * len(candidates) ** 2 < (len(self._find_changed_rows()) + PAIR_UPDATE_OVERHEAD_ROWS) * n**2:
+        if 2 * m * len(candidates) ** 2 < (len(self._find_reweighted_rows()) + PAIR_UPDATE_OVERHEAD_ROWS) * n**2:
             self._search_extensions((), candidates, best)
         else:
             self._extend_by_two(
@@ -276,13 +276,13 @@ class ConjunctionSearch:
         """Extend a conjunction by three indicators."""
         from simulate.kernels.triples import find_best_triple  # needs Numba
 
-        assert part.masses is not None
+        assert part.absolute_pair_sums is not None
         equal = best.least * (1 - 2e-12) - 2e-15  # a later triple of equal score may have lower indices
         is_complete = len(part.candidates) == self.X.shape[1]
         columns = self.columns if is_complete else part.X.T.astype(np.uint8, order="C")
         gains = self.gains if is_complete else np.zeros((2, *allowed.shape))
-        pairs = allowed, part.sums, part.masses, gains, self.total
-        triple, total = find_best_triple(part.X, columns, part.signed, *pairs, equal / self.discount)
+        pairs = allowed, part.signed_pair_sums, part.absolute_pair_sums, gains, self.total
+        triple, total = find_best_triple(part.X, columns, part.signed_weights, *pairs, equal / self.discount)
         if triple[0] >= 0:
             signed = 2 * total - self.total
             indicators = (*part.prefix, *(int(part.candidates[i]) for i in triple))
@@ -307,9 +307,9 @@ class PartialConjunction(NamedTuple):
     prefix: tuple[int, ...]
     candidates: np.ndarray
     X: np.ndarray
-    signed: np.ndarray
-    sums: np.ndarray
-    masses: np.ndarray | None = None
+    signed_weights: np.ndarray
+    signed_pair_sums: np.ndarray
+    absolute_pair_sums: np.ndarray | None = None
 
 
 class BestConjunctions:

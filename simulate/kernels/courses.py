@@ -20,15 +20,15 @@ class StepRates(NamedTuple):
     eta: Array  # learning rate
     drift: Array  # delta/N, 1 minus the cosine of the teacher's rotation angle per step
     decay: Array  # decay/N, the fraction of the weights lost in a step
-    lost_before: Array  # fraction of the weights lost in earlier steps of the block
+    decayed_fraction_before_step: Array  # fraction of the weights lost in earlier steps of the block
     task_probabilities: Array | None = None  # probabilities of several tasks (..., M, tasks)
     noise: Array | None = None  # flip rate or standard deviation of the noise, if it changes with time
     dropout: Array | None = None  # probability that a unit is silent, if it changes with time
 
     @property
-    def lost_in_block(self) -> Array:
+    def decayed_fraction_in_block(self) -> Array:
         """The fraction of the weights lost in all M steps of the block."""
-        return self.lost_before[-1] + (1 - self.lost_before[-1]) * self.decay[-1]
+        return self.decayed_fraction_before_step[-1] + (1 - self.decayed_fraction_before_step[-1]) * self.decay[-1]
 
 
 def compute_step_rates(

@@ -124,7 +124,7 @@ def _iterate_weight_components(
     for step, rows in enumerate(iterate_batches(cell, rng)):
         yield state[0]
         z = cell.descent.query(state)
-        slopes = cell.converted_loss.slope(inputs.stabilities(z)[rows])
+        slopes = cell.loss_for_teacher_outputs.slope(inputs.stabilities(z)[rows])
         force = inputs.force(rows, slopes if cell.teacher.labels else -slopes)
         state = cell.descent.next(state, add_penalty_force(cell, force, z), cell.rate(step), step)
 

@@ -27,7 +27,7 @@ class DescentRecord:
         self.values[:, self.places[step]] = (
             parallel,
             perpendicular,
-            np.mean(self.cell.converted_loss.value(stabilities_or_residuals)),
+            np.mean(self.cell.loss_for_teacher_outputs.value(stabilities_or_residuals)),
             wrong,
         )
 

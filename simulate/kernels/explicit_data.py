@@ -75,7 +75,7 @@ def compute_batch_force(cell: DescentCell, X: np.ndarray, y: np.ndarray, z: np.n
 
     The force is the sum of the inputs / sqrt(N) times the derivatives of the losses with respect to the fields.
     """
-    slope = cell.converted_loss.slope(compute_stability_or_residual(cell, X @ z, y))
+    slope = cell.loss_for_teacher_outputs.slope(compute_stability_or_residual(cell, X @ z, y))
     return (y * slope if cell.teacher.labels else -slope) @ X
 
 

@@ -96,7 +96,7 @@ def supports_inputs(inputs: Inputs) -> bool:
 
     It is exact for Gaussian inputs with equal variances in every direction.
     """
-    return inputs.isotropic_normal
+    return inputs.has_isotropic_normal_fields
 
 
 def batch(K: int) -> int:
@@ -252,7 +252,9 @@ def _run_program(
     parameters, changes = task.numbers(indices[0] if alone else np.repeat(indices, width))
     keys = keys[0] if alone else keys
     students = np.moveaxis(students, 0, -2).reshape(*students.shape[1:3], -1)
-    state = jax.tree.map(lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.saved_state)
+    state = jax.tree.map(
+        lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.initial_learner_state
+    )
     problem = GramArguments(keys, parameters, np.float64(task.N), np.uint32(first_seed), changes)
     parts = map(
         np.asarray, _simulate_all_seeds(program, problem, students, state, steps)
@@ -344,7 +346,7 @@ def _advance_block(
         fields, path = compute_drifting_teacher_path(z[:, 0], inner, block_rates.drift, learner.N)
         teacher = fields[:, None]
     else:
-        teacher, path = jnp.swapaxes(learner.teachers(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
+        teacher, path = jnp.swapaxes(learner.convert_to_teacher_values(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
     carry = learner.start_block(state, add_in_order(students[:, i] ** 2 for i in range(n)))
     examples = learner.examples(noise, active)
     f, carry = compute_block_modulations(learner, teacher, student_fields, inner[:M, :M], carry, examples, block_rates)
@@ -378,7 +380,9 @@ def _advance_batch_step(
     step_rates = jax.tree.map(lambda rates: rates[0], block_rates)
     carry = learner.start_block(state, add_in_order(students[:, i] ** 2 for i in range(n)))
     before, examples = jax.tree.map(lambda part: part[:, None], carry), learner.examples(noise, active)
-    f, after = learner.step(before, learner.teachers(z[:teachers]), fields, learner.N, examples, step_rates)
+    f, after = learner.step(
+        before, learner.convert_to_teacher_values(z[:teachers]), fields, learner.N, examples, step_rates
+    )
     f = f / z.shape[1]
     gain = subtract_fraction(
         jnp.sum(f[:, None] * z[None], axis=2) / learner.N, students, block_rates and block_rates.lost_in_block
@@ -434,7 +438,10 @@ def _advance_block_by_matrices(
         )
         teacher = fields.T[:, :, None]
     else:
-        teacher, path = jnp.moveaxis(learner.teachers(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2), None
+        teacher, path = (
+            jnp.moveaxis(learner.convert_to_teacher_values(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2),
+            None,
+        )
     carry = learner.start_block(state, jnp.sum(students**2, axis=2))
     examples = learner.examples(jax.tree.map(lambda values: values[..., None], noise), active)
     f, carry = _compute_modulations_seeds_first(
@@ -619,8 +626,8 @@ def _propose_chi(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Call
 
 def _make_initial_students(task: EngineTask, keys: np.ndarray, num_seeds: int) -> np.ndarray:
     """Return the initial students of all tasks, an array (tasks, K, teachers + K, seeds)."""
-    if task.coordinates is not None:
-        return np.tile(task.coordinates[..., None], (len(keys), 1, 1, num_seeds))
+    if task.initial_coordinates is not None:
+        return np.tile(task.initial_coordinates[..., None], (len(keys), 1, 1, num_seeds))
     return _draw_student_coordinates(keys, task.K, task.M, task.N, num_seeds) * task.scale
 
 

@@ -92,7 +92,7 @@ class GroupArguments(NamedTuple):
     parameters: dict[str, Array]
     N: Array
     sizes: Array
-    variances: Array
+    group_variances: Array
     changes: TimeDependence | None
 
 
@@ -104,7 +104,7 @@ class GroupBlockState(NamedTuple):
     """
 
     students: Array
-    teachers: Array
+    teacher_basis: Array
     state: LearnerStateArrays
 
 
@@ -126,7 +126,9 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
     program = GroupProgram(task.learner, task.K, task.M, blocks, len(sizes), task.dtype, task.drifting)
     teachers, students = draw_group_start(task, modes, sizes, GROUP_BATCH_SEEDS, fold_in_key_data(key, 0))
     parameters, changes = task.numbers()
-    state = jax.tree.map(lambda values: np.repeat(values[..., None], GROUP_BATCH_SEEDS, axis=-1), task.saved_state)
+    state = jax.tree.map(
+        lambda values: np.repeat(values[..., None], GROUP_BATCH_SEEDS, axis=-1), task.initial_learner_state
+    )
     carried = GroupBlockState(students.astype(task.dtype), teachers.astype(task.dtype), state)
     arguments = GroupArguments(
         fold_in_key_data(key, 1), parameters, np.float64(task.N), sizes, modes.variances, changes
@@ -147,7 +149,7 @@ def _simulate_all_seeds(
     """
     arguments = arguments._replace(key=wrap_key_data(arguments.key))
     learner = program.learner(**arguments.parameters, N=arguments.N.astype(program.dtype), units=0)
-    scale = jnp.sqrt(arguments.variances).astype(program.dtype)
+    scale = jnp.sqrt(arguments.group_variances).astype(program.dtype)
     block = partial(_advance_group_block, learner, scale, jnp.repeat(arguments.sizes, GROUP_BATCH_SEEDS))
     stride = program.M * GROUP_BLOCKS_PER_DRAW
 
@@ -196,7 +198,7 @@ def _advance_group_block(
         fields = turned[None]
     carry = learner.start_block(state, jnp.sum(students**2, axis=(1, 2)))
     examples = learner.examples(noise, active)
-    y = jnp.swapaxes(learner.teachers(fields), 0, 1)
+    y = jnp.swapaxes(learner.convert_to_teacher_values(fields), 0, 1)
     f, carry = compute_block_modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, groups, seeds), students.dtype)], axis=1)
     gain = add_in_order(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
@@ -256,7 +258,7 @@ def _decompose_students(carried: GroupBlockState, scale: Array) -> tuple[Array, 
     Groups are scaled by `scale`. Returns the components (K, M, seeds), the Gram matrix (K, K, seeds) of the rest, and
     the coordinates (M, M, seeds) of the teachers' basis on these axes.
     """
-    students, teachers = carried.students * scale[:, None], carried.teachers * scale[:, None]
+    students, teachers = carried.students * scale[:, None], carried.teacher_basis * scale[:, None]
     number = len(teachers)
     axes: list[tuple[Array, Array]] = []
     coordinates = jnp.zeros((number, number, students.shape[-1]), students.dtype)

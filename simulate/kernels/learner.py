@@ -40,7 +40,7 @@ class OnlineLearner(ABC):
 
     normals_per_step: ClassVar[int] = 0  # number of normals that the noise of a step needs
     uniforms_per_step: ClassVar[int] = 0  # number of uniforms that the noise of a step needs
-    uses_field_variances: ClassVar[bool] = (
+    errors_need_field_variances: ClassVar[bool] = (
         False  # whether errors also depend on the variances of fields, not only on angles
     )
     eta: Array  # learning rate of the students' weights
@@ -58,7 +58,7 @@ class OnlineLearner(ABC):
         No step takes place where `active` (M,) is False.
         """
 
-    def teachers(self, basis: Array) -> Array:
+    def convert_to_teacher_values(self, basis: Array) -> Array:
         """Convert values (M, ...) for an orthonormal basis of the teachers into values for the teachers.
 
         The values are coordinates, fields or vectors.
@@ -117,9 +117,9 @@ class EngineTask:
     M: int
     N: float
     dtype: str
-    coordinates: np.ndarray | None  # initial students (K, M + K), teachers' axes first, or None to draw them
+    initial_coordinates: np.ndarray | None  # initial students (K, M + K), teachers' axes first, or None to draw them
     scale: float  # standard deviation of drawn weights
-    saved_state: LearnerStateArrays  # the learner's saved state at t = 0
+    initial_learner_state: LearnerStateArrays  # the learner's saved state at t = 0
     changes: TimeDependence | None = None
     drifting: bool = False
     inputs: Inputs = DEFAULT_INPUTS
@@ -170,5 +170,5 @@ class EngineRecord(NamedTuple):
     measured: Array | None = None
     parallel_fields: Array | None = None
     perpendicular_fields: Array | None = None
-    basis_field: Array | None = None
+    teacher_basis_fields: Array | None = None
     weights: Array | None = None

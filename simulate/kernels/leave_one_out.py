@@ -75,7 +75,7 @@ def leave_one_out_by_newton_step(problem: Problem, w: np.ndarray) -> np.ndarray:
     w
         Its minimum.
     """
-    x, rows, num_penalised = problem.x(w), problem.B, problem.B.shape[1] - problem.num_free_weights
+    x, rows, num_penalised = problem.x(w), problem.B, problem.B.shape[1] - problem.num_unpenalised_weights
     if num_penalised > len(rows):  # penalised weights lie in the span of the rows
         reduced = np.asarray(np.linalg.qr(rows[:, :num_penalised].T, mode="r")).T
         rows, num_penalised = np.column_stack([reduced, rows[:, num_penalised:]]), reduced.shape[1]

@@ -34,7 +34,7 @@ class MultitaskNetworks(NetworkLearner):
     @property
     def uniforms_per_step(self) -> int:  # type: ignore[override]
         """The number of uniforms per step: one for the task, and one for each unit with dropout."""
-        return 1 + self.num_masked_units
+        return 1 + self.num_dropout_units
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> tuple[StepNoise, Array]:
         """Return the noise of outputs and units, and the uniforms that draw the tasks."""
@@ -51,7 +51,7 @@ class MultitaskNetworks(NetworkLearner):
         masks = draw_task_masks(uniform, step_rates.task_probabilities, len(self.w))
         heads = jnp.split(carry, carry.shape[self.units] // h.shape[self.units], axis=self.units)
         has_own_heads = len(heads) > 1
-        w = select_task_values([self.align_units(row, y) for row in self.w], masks)
+        w = select_task_values([self.reshape_to_unit_axis(row, y) for row in self.w], masks)
         f, gain = self.compute_gradient_step(
             select_task_values(heads, masks) if has_own_heads else carry, w, y, h, (active, noise), step_rates
         )
@@ -66,7 +66,7 @@ def make_multitask_network_task(cell: NetworkTaskCell, dtype: str) -> EngineTask
     return replace(
         single_task,
         learner=RealParameterFamily(MultitaskNetworks, single_task.learner.fixed),
-        saved_state=single_task.saved_state.reshape(-1),
-        changes=changes._replace(tasks=pad_protocol(cell.pieces)),
+        saved_state=single_task.initial_learner_state.reshape(-1),
+        changes=changes._replace(tasks=pad_protocol(cell.protocol_pieces)),
         batch=cell.batch,
     )

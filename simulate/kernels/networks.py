@@ -49,7 +49,7 @@ class NetworkLearner(OnlineLearner):
     silent.
     """
 
-    uses_field_variances: ClassVar[bool] = True
+    errors_need_field_variances: ClassVar[bool] = True
     family: RealParameterFamily
     of_teacher: RealParameterFamily
     sign: bool
@@ -69,10 +69,10 @@ class NetworkLearner(OnlineLearner):
     @property
     def uniforms_per_step(self) -> int:  # type: ignore[override]
         """The number of uniforms per step: one for each unit with dropout."""
-        return self.num_masked_units
+        return self.num_dropout_units
 
     @property
-    def num_masked_units(self) -> int:
+    def num_dropout_units(self) -> int:
         """The number of units with dropout: 0 or all."""
         return 0 if self.dropout is None else len(self.copies)
 
@@ -95,13 +95,13 @@ class NetworkLearner(OnlineLearner):
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
         """Return the output noise, and the uniforms of units with dropout."""
-        return self.make_noise(normals, split_step_uniforms(uniforms, self.num_masked_units), dtype)
+        return self.make_noise(normals, split_step_uniforms(uniforms, self.num_dropout_units), dtype)
 
     def make_noise(self, normals: Array, uniforms: tuple[Array, ...], dtype: Any) -> StepNoise:
         """Make the noise from normals, and from the uniforms of units with dropout."""
         return StepNoise(self.sigma * normals.astype(dtype) if self.noisy else None, uniforms)
 
-    def teachers(self, basis: Array) -> Array:
+    def convert_to_teacher_values(self, basis: Array) -> Array:
         """Convert values for the basis into values for the teacher's units."""
         return combine_basis_values(self.rows, basis, self.units)
 
@@ -127,7 +127,7 @@ class NetworkLearner(OnlineLearner):
         step_rates: StepRates | None,
     ) -> tuple[Array, Array]:
         """Return the modulations f of one step, and the new second layer."""
-        f, gain = self.compute_gradient_step(carry, self.align_units(self.w, y), y, h, example, step_rates)
+        f, gain = self.compute_gradient_step(carry, self.reshape_to_unit_axis(self.w, y), y, h, example, step_rates)
         return f, (carry + gain).astype(h.dtype)  # cast because an activation may compute in float64
 
     def compute_gradient_step(
@@ -154,7 +154,7 @@ class NetworkLearner(OnlineLearner):
         if step_rates and noise is not None and step_rates.noise is not None:
             noise = step_rates.noise * noise
         error = jnp.where(
-            active, self.label(w, y, noise) - self.sum_units(self.align_units(self.copies, h) * v * g), 0.0
+            active, self.label(w, y, noise) - self.sum_units(self.reshape_to_unit_axis(self.copies, h) * v * g), 0.0
         )
         f = (step_rates.eta if step_rates else self.eta) * (v * error) * derivative
         return f.astype(h.dtype), self.eta_v / self.N * (g * error)
@@ -177,7 +177,7 @@ class NetworkLearner(OnlineLearner):
             output = jnp.sign(output)
         return output if noise is None else output + noise
 
-    def align_units(self, values: Array, template: Array) -> Array:
+    def reshape_to_unit_axis(self, values: Array, template: Array) -> Array:
         """Reshape values of units to broadcast with the array `template` of a step."""
         return values if self.units else values.reshape(-1, *[1] * (template.ndim - 1))
 
@@ -210,9 +210,9 @@ def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[Netwo
         M=cell.M,
         N=cell.N,
         dtype=dtype,
-        coordinates=None if cell.drawn else rows[cell.M :],
+        initial_coordinates=None if cell.drawn else rows[cell.M :],
         scale=float(np.sqrt(cell.units.Q[0, 0])),
-        saved_state=v.astype(dtype),
+        initial_learner_state=v.astype(dtype),
         inputs=cell.inputs,
         changes=stack_task_numbers(item.time_dependence for item in cells) if cell.decay > 0 or cell.controls else None,
     )
@@ -247,4 +247,4 @@ def split_step_uniforms(uniforms: Array, number: int) -> tuple[Array, ...]:
 
 def get_real_parameters(activation: Activation) -> dict[str, float]:
     """Return the real parameters of an activation: arguments of a program, not constants."""
-    return {name: getattr(activation, name) for name in get_real_parameter_family(activation).real_names}
+    return {name: getattr(activation, name) for name in get_real_parameter_family(activation).real_parameter_names}

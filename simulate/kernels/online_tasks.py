@@ -29,7 +29,7 @@ class MultitaskPerceptrons(PerceptronsWithFlipUniforms):
 
     rows: Array = 1.0
 
-    def teachers(self, basis: Array) -> Array:
+    def convert_to_teacher_values(self, basis: Array) -> Array:
         """Convert values for the basis into values for the teachers of all tasks."""
         return combine_basis_values(self.rows, basis, self.units)
 
@@ -65,5 +65,5 @@ def make_multitask_perceptron_task(cell: OnlineTaskCell, dtype: str) -> EngineTa
         learner=RealParameterFamily(MultitaskPerceptrons, single_task.learner.fixed),
         parameters=single_task.parameters | {"rows": np.asarray(factorise_gram(cell.task_overlaps), dtype)[None]},
         M=cell.tasks,
-        changes=changes._replace(tasks=pad_protocol(cell.pieces)),
+        changes=changes._replace(tasks=pad_protocol(cell.protocol_pieces)),
     )

@@ -110,8 +110,8 @@ class BlockResult(NamedTuple):
     last_index: int  # index of the last example
     features: int  # features evaluated in total
     stopped: np.ndarray  # True for examples that were not evaluated to the end
-    margins: np.ndarray  # margins of the probes
-    is_mistake: bool  # the last example's margin does not exceed theta
+    probe_margins: np.ndarray  # margins of the probes
+    is_last_mistaken: bool  # the last example's margin does not exceed theta
     margin: float  # partial margin of the last example when its evaluation ended
     num_wrongly_stopped: int  # stopped examples without a positive margin, counted if the student `learns`
 
@@ -135,7 +135,7 @@ class AttentionState:
         self.probes, self.mean, self.variance = 0, 0.0, 0.0
         self.level = StoppingLevel(np.inf, 0.0)
 
-    def update_moments(self, margins: np.ndarray) -> None:
+    def update_margin_moments(self, margins: np.ndarray) -> None:
         """Update the exponentially weighted mean and variance, and the resulting level."""
         if not margins.size:
             return
@@ -146,12 +146,12 @@ class AttentionState:
             self.mean += weight * deviation
             self.variance = (1 - weight) * (self.variance + weight * deviation**2)
         if self.probes >= MIN_PROBED_MARGINS and self.variance > 0:
-            self._update_level()
+            self._update_stopping_level()
 
-    def set_moments(self, mean: float, variance: float) -> None:
+    def set_margin_moments(self, mean: float, variance: float) -> None:
         """Set a mean and variance that are known without probes."""
         self.probes, self.mean, self.variance = max(self.memory, MIN_PROBED_MARGINS), mean, variance
-        self._update_level()
+        self._update_stopping_level()
 
     def get_unlabelled_level(self) -> float:
         """Return the level for unlabelled examples.
@@ -162,7 +162,7 @@ class AttentionState:
             return np.inf
         return float(compute_stopping_level(self.boundary, self.error_rate, 0.0, self.variance))
 
-    def _update_level(self) -> None:
+    def _update_stopping_level(self) -> None:
         tau = float(compute_stopping_level(self.boundary, self.error_rate, self.mean, self.variance, self.theta))
         self.level = StoppingLevel(tau, float(compute_total_level_rise(self.boundary, self.mean)))
 

@@ -168,7 +168,9 @@ def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[Onl
     """
     family, cells = get_real_parameter_family(cell.rule), [cell, *other_cells]
     with np.errstate(over="ignore"):  # overflow of float32 makes the student infinite, which raises DivergedError
-        parameters = {name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.real_names}
+        parameters = {
+            name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.real_parameter_names
+        }
     kind = TimeDependentFlipPerceptrons if "flip" in dict(cell.controls) else PerceptronLearner
     return EngineTask(
         learner=RealParameterFamily(kind, (("family", family),)),
@@ -177,10 +179,10 @@ def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[Onl
         M=1,
         N=cell.N,
         dtype=dtype,
-        coordinates=cell.coordinates,
+        initial_coordinates=cell.start_coordinates,
         scale=1.0,
-        saved_state=(),
-        changes=stack_task_numbers(item.time_dependence for item in cells) if cell.has_changes else None,
+        initial_learner_state=(),
+        changes=stack_task_numbers(item.time_dependence for item in cells) if cell.has_time_dependence else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
     )

@@ -17,7 +17,7 @@ from statmech.inputs import Rows
 class SignedRows(Rows):
     """Rows of a table with two classes, times their labels, drawn with replacement."""
 
-    has_exact_angles = True  # errors are computed on all rows, without new inputs
+    has_errors_given_by_angles = True  # errors are computed on all rows, without new inputs
 
     def table(self, N: int) -> np.ndarray:
         """Return the products (n, N) of rows and labels."""

@@ -50,11 +50,11 @@ def draw_group_start(task: EngineTask, modes: Modes, sizes: np.ndarray, seeds: i
     rows = np.stack(
         [_draw_group_vectors(rng, task.K, task.M, size, seeds) for size in sizes.tolist()], axis=2
     ) / np.sqrt(task.N)
-    if task.coordinates is None:
+    if task.initial_coordinates is None:
         return GroupStart(teachers, rows * task.scale)
     first = np.pad(teachers, ((0, 0), (0, task.K), (0, 0), (0, 0)))
     basis = _orthonormalise(np.concatenate([first, rows]))
-    return GroupStart(teachers, np.einsum("kj,jigs->kigs", task.coordinates.reshape(task.K, -1), basis))
+    return GroupStart(teachers, np.einsum("kj,jigs->kigs", task.initial_coordinates.reshape(task.K, -1), basis))
 
 
 def _draw_group_vectors(

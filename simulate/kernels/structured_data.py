@@ -45,11 +45,11 @@ class StudentMeasure(ABC):
     varying_axes: np.ndarray  # mask (N,) of axes with nonzero variance
 
     @abstractmethod
-    def measure(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+    def measure_student(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
         """Compute the cosines, lengths and errors of a student."""
 
     @abstractmethod
-    def covariance_trace(self, matrix: np.ndarray) -> float:
+    def trace_with_covariance(self, matrix: np.ndarray) -> float:
         """Compute the trace of a matrix (n, n) times the covariance of the n varying axes."""
 
 
@@ -60,7 +60,7 @@ class GaussianStudentMeasure(StudentMeasure):
         self.variances, self.ridge, self.teacher, self.signal = axes.variances, axes.ridge, teacher, signal
         self.varying_axes = axes.variances > 0
 
-    def measure(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+    def measure_student(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
         N, parallel = len(w), self.variances @ (w * self.teacher) / len(w)
         length = np.sqrt(self.variances @ w**2 / N)
         R = float(np.clip(parallel / length, -1, 1)) if length > 0 else 0.0
@@ -70,7 +70,7 @@ class GaussianStudentMeasure(StudentMeasure):
             return values | {"eps_y": float(label_error(cell.teacher, R))}
         return values | {"mse": float(self.variances @ (w - self.teacher) ** 2 / N + 1 - self.signal)}
 
-    def covariance_trace(self, matrix: np.ndarray) -> float:
+    def trace_with_covariance(self, matrix: np.ndarray) -> float:
         return float(self.variances[self.varying_axes] @ np.diag(matrix))
 
 
@@ -84,7 +84,7 @@ class SampleStudentMeasure(StudentMeasure):
         self.X, self.u, self.teacher = X, u, teacher
         self.ridge, self.varying_axes = np.ones(X.shape[1]), np.any(X != 0, axis=0)
 
-    def measure(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
+    def measure_student(self, cell: RiskCell, w: np.ndarray) -> dict[str, float]:
         h, u = self.X @ w / np.sqrt(len(w)), self.u
         length = np.sqrt(np.mean(h**2))
         R = float(np.mean(h * u) / length / np.sqrt(np.mean(u**2))) if length > 0 else 0.0
@@ -96,7 +96,7 @@ class SampleStudentMeasure(StudentMeasure):
             return values | {"eps_y": float(np.mean(0.5 + agree * (0.5 - right)))}
         return values | {"mse": float(np.mean((h - u) ** 2))}
 
-    def covariance_trace(self, matrix: np.ndarray) -> float:
+    def trace_with_covariance(self, matrix: np.ndarray) -> float:
         X = self.X[:, self.varying_axes]
         return float(np.sum((X @ matrix) * X) / len(X))
 
@@ -116,7 +116,7 @@ class TeacherInputs(NamedTuple):
     X: np.ndarray
     u: np.ndarray
     teacher: np.ndarray
-    measure: StudentMeasure
+    student_measure: StudentMeasure
 
 
 def draw_teacher_inputs(cell: RiskCell, stream_identity: dict[str, int]) -> TeacherInputs:

@@ -16,7 +16,7 @@ class TableErrors(NamedTuple):
     """The fraction of wrong labels (NaN for a numeric target), and the mean squared error of the target."""
 
     labels: float
-    squares: float
+    mean_squared_error: float
 
 
 def make_table_problem(table: RealTable, loss: Loss, lam: float, row_indices: np.ndarray, intercept: bool) -> Problem:

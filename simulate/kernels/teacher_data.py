@@ -35,7 +35,7 @@ class TeacherData(NamedTuple):
     teacher: np.ndarray
     X: np.ndarray
     y: np.ndarray
-    measure: StudentMeasure | None = None
+    student_measure: StudentMeasure | None = None
 
 
 def draw_teacher_data(cell: TeacherCell, key: int, seed: int) -> TeacherData:
@@ -53,7 +53,7 @@ def draw_teacher_data(cell: TeacherCell, key: int, seed: int) -> TeacherData:
         assert isinstance(cell, RiskCell)
         examples = draw_teacher_inputs(cell, identity)
         y = cell.teacher.draw(make_random_stream(OUTPUT_STREAM, **identity), examples.u)
-        return TeacherData(examples.teacher, examples.X, y, examples.measure)
+        return TeacherData(examples.teacher, examples.X, y, examples.student_measure)
     w = cell.weights.draw(make_random_stream(TEACHER_STREAM, **identity, **describe_weight_prior(cell.weights)), N)
     X = inputs.draw_examples(make_random_stream(INPUT_STREAM, **identity), cell.P, N)
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: each field's bits are independent of other rows

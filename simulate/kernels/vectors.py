@@ -77,7 +77,7 @@ class VectorArguments(NamedTuple):
     parameters: dict[str, Array]
     start: Array | None
     scale: Array
-    saved_state: LearnerStateArrays
+    initial_learner_state: LearnerStateArrays
     table: Array
     changes: TimeDependence | None
 
@@ -133,7 +133,7 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
     )
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
-    problem = VectorArguments(parameters, task.coordinates, scale, task.saved_state, table, changes)
+    problem = VectorArguments(parameters, task.initial_coordinates, scale, task.initial_learner_state, table, changes)
     results = jax.tree.map(
         np.asarray, _simulate_all_seeds(program, keys, problem, steps)
     )  # slicing JAX arrays would compile programs
@@ -191,7 +191,7 @@ def _make_initial_state(
         basis = jnp.linalg.qr(vectors.T)[0].T * N**0.5
         vectors = jnp.concatenate([basis[:teachers], jnp.asarray(problem.start, dtype) @ basis])
     squared_length = jnp.sum(vectors[teachers:] ** 2, axis=1) / N
-    return VectorState(vectors, learner.start_block(problem.saved_state, squared_length))
+    return VectorState(vectors, learner.start_block(problem.initial_learner_state, squared_length))
 
 
 def _scale_to_group_powers(vectors: Array, axes: InputAxes) -> Array:
@@ -253,11 +253,13 @@ def _advance_block(
             jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, block_rates.drift
         )
         fields = fields.at[0].set(teacher_fields)
-    y, h = learner.teachers(fields[:teachers]), fields[teachers:]
+    y, h = learner.convert_to_teacher_values(fields[:teachers]), fields[teachers:]
     f, state = compute_block_modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), block_rates)
     gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # teachers do not learn
     vectors = vectors + (
-        gain if block_rates is None else gain.at[teachers:].add(-block_rates.lost_in_block * vectors[teachers:])
+        gain
+        if block_rates is None
+        else gain.at[teachers:].add(-block_rates.decayed_fraction_in_block * vectors[teachers:])
     )
     return VectorState(vectors if end_teacher is None else vectors.at[0].set(end_teacher), state)
 
@@ -281,9 +283,13 @@ def _advance_batch_step(
     x, noise = draw(input_key, count), _draw_noise(learner, label_key, count, vectors.dtype)
     fields, step_rates = vectors @ x.T, jax.tree.map(lambda rates: rates[0], block_rates)
     before = jax.tree.map(lambda part: part[:, None], state)
-    y, h, examples = learner.teachers(fields[:teachers]), fields[teachers:], learner.examples(noise, active)
+    y, h, examples = (
+        learner.convert_to_teacher_values(fields[:teachers]),
+        fields[teachers:],
+        learner.examples(noise, active),
+    )
     f, after = learner.step(before, y, h, jnp.sum(x * x, axis=1), examples, step_rates)
-    gain = subtract_fraction(f @ x / count, vectors[teachers:], block_rates and block_rates.lost_in_block)
+    gain = subtract_fraction(f @ x / count, vectors[teachers:], block_rates and block_rates.decayed_fraction_in_block)
     vectors, saved_state = (
         vectors.at[teachers:].add(gain),
         learner.saved_state(jax.tree.map(lambda part: part.mean(1), after)),
@@ -324,15 +330,15 @@ def _make_record(
 ) -> tuple[Any, ...]:
     basis, students = carried.vectors[: program.teachers], carried.vectors[program.teachers :]
     parallel, perpendicular = _compute_overlaps(basis, students)
-    measured = None if program.inputs.has_exact_angles else _measure_errors(draw, key, basis[0], students)
+    measured = None if program.inputs.has_errors_given_by_angles else _measure_errors(draw, key, basis[0], students)
     parts = parallel, perpendicular, learner.saved_state(carried.state), measured
     if isinstance(program.inputs, SignedRows):
         return *parts, None, None, None, students
     if not program.inputs.has_field_variables:
         return parts
-    return *parts, *(_decompose_student_fields if learner.uses_field_variances else _compute_teacher_field_overlaps)(
-        program, basis, students
-    )
+    return *parts, *(
+        _decompose_student_fields if learner.errors_need_field_variances else _compute_teacher_field_overlaps
+    )(program, basis, students)
 
 
 def _compute_overlaps(basis: Array, students: Array) -> tuple[Array, Array]:

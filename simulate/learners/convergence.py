@@ -23,8 +23,8 @@ class UpdateHistory(NamedTuple):
 
     activation_before: np.ndarray
     activation_after: np.ndarray
-    projection: np.ndarray
-    squared_length: np.ndarray
+    weight_projection: np.ndarray
+    squared_weight_length: np.ndarray
 
 
 def compute_update_history(updates: np.ndarray, direction: np.ndarray) -> UpdateHistory:
@@ -87,8 +87,8 @@ def find_broken_inequalities(run: UpdateHistory, z: np.ndarray, direction: np.nd
     holds = {
         "a <= 0": run.activation_before <= slack,
         "a' - a >= min |z|^2": run.activation_after - run.activation_before >= shortest - slack,
-        "u.w >= k gamma": run.projection >= k * margin - slack,
-        "|w|^2 <= k R^2": run.squared_length <= k * squared_radius + slack,
+        "u.w >= k gamma": run.weight_projection >= k * margin - slack,
+        "|w|^2 <= k R^2": run.squared_weight_length <= k * squared_radius + slack,
         "k <= (R / gamma)^2": k * margin**2 <= squared_radius + slack if margin > 0 else k < 0,
     }
     return [name for name, true in holds.items() if not np.all(true)]

@@ -42,8 +42,8 @@ class MinOverStudent(NamedTuple):
     strengths: jax.Array
     squared_length: jax.Array
     updates: jax.Array
-    best_value: jax.Array
-    waited_updates: jax.Array
+    best_watched_value: jax.Array
+    updates_since_best: jax.Array
     stopped: jax.Array
 
 
@@ -67,7 +67,7 @@ def update_minover_student(
     """
     is_active = ~state.stopped & (state.updates < max_updates)
     min_field, index = find_first_min(state.fields)
-    best, waited = state.best_value, state.waited_updates
+    best, waited = state.best_watched_value, state.updates_since_best
     if stop != "epochs":
         if stop == "stability-patience":
             watched = jnp.where(state.squared_length > 0, min_field * jax.lax.rsqrt(state.squared_length), -jnp.inf)
@@ -81,8 +81,8 @@ def update_minover_student(
         strengths=state.strengths.at[index].add(jnp.where(is_active, 1.0, 0.0)),
         squared_length=state.squared_length + jnp.where(is_active, 2 * min_field + gram[index, index], 0.0),
         updates=state.updates + is_active,
-        best_value=best,
-        waited_updates=waited,
+        best_watched_value=best,
+        updates_since_best=waited,
         stopped=state.stopped | (waited >= size),
     )
 

@@ -23,7 +23,7 @@ UNPENALISED_WEIGHT_RADIUS = 1.0
 
 def bound_unpenalised_weight_gap(problem: Problem, w: np.ndarray, v: np.ndarray) -> float:
     """Return the maximum of v.(u - w) over nearby unpenalised weights u."""
-    first = len(w) - problem.num_free_weights
+    first = len(w) - problem.num_unpenalised_weights
     return float(np.abs(v[first:]) @ (UNPENALISED_WEIGHT_RADIUS + np.abs(w[first:])))
 
 

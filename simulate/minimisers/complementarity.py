@@ -33,17 +33,17 @@ class BoundedSlopes(NamedTuple):
         return BoundedSlopes(*(value + part * change for value, part, change in zip(self, parts, step, strict=True)))
 
     @property
-    def product_sum(self) -> float:
+    def slack_product_sum(self) -> float:
         """The sum of s (high - a) + r (a - low)."""
         return float(np.sum(self.s * self.above) + np.sum(self.r * self.below))
 
     @property
-    def num_products(self) -> int:
+    def num_slack_products(self) -> int:
         """The number of complementarity products that can be nonzero."""
         return int(np.count_nonzero(self.s) + np.count_nonzero(self.r))
 
     @property
-    def slope_response(self) -> np.ndarray:
+    def argument_response_to_slope(self) -> np.ndarray:
         """The derivative of z with respect to a."""
         return self.s / self.above + self.r / self.below
 
@@ -66,7 +66,7 @@ class BoundedSlopes(NamedTuple):
         dr = (product_targets[1] - self.r * da) / self.below - self.r
         return BoundedSlopes(da, ds, dr, np.where(self.s > 0, -da, 0.0), np.where(self.r > 0, da, 0.0))
 
-    def longest(self, step: BoundedSlopes) -> tuple[float, float]:
+    def get_max_step_fractions(self, step: BoundedSlopes) -> tuple[float, float]:
         """Return the largest fractions of a step that keep the slacks and the distances nonnegative."""
         return _get_max_step(self[1:3], step[1:3]), _get_max_step(self[3:], step[3:])
 

@@ -95,7 +95,9 @@ def compute_certified_gap(problem: Problem, parts: LossParts, state: InteriorPoi
     a = np.clip(state.rows.a, parts.low, parts.high)
     v = -(parts.slope(state.x) + a.sum(axis=0)) @ problem.B
     value = problem.penalty(state.w) if parts.has_constraints else problem.value(state.w, state.x)
-    return problem.relative_gap(parts.excess(state.x, a) + bound_penalty_gap(problem, state.w, v, value), value)
+    return problem.relative_gap(
+        parts.excess_over_tangents(state.x, a) + bound_penalty_gap(problem, state.w, v, value), value
+    )
 
 
 class InteriorStepEquations:
@@ -104,10 +106,10 @@ class InteriorStepEquations:
     def __init__(self, problem: Problem, parts: LossParts, state: InteriorPointState):
         self.problem, self.parts, self.now = problem, parts, state
         self.curvature = parts.curvature(state.x)
-        self.slope_response = state.rows.slope_response + parts.softness
+        self.slope_response = state.rows.argument_response_to_slope + parts.softness
         with np.errstate(divide="ignore"):
             self.stiffness = self.curvature + np.sum(1 / self.slope_response, axis=0)
-        soft = np.inf if state.weights is None else state.weights.slope_response
+        soft = np.inf if state.weights is None else state.weights.argument_response_to_slope
         self.D = problem.ridge + np.broadcast_to(1 / soft, state.w.shape)
         P, N = problem.B.shape
         self.wide = not np.isfinite(self.stiffness).all() or (P < N and self.D.all())
@@ -139,17 +141,17 @@ class InteriorStepEquations:
         if state.weights is not None:
             weight_targets = state.weights.get_product_targets(mu, predictor.weights if predictor else None)
             offset_w = state.weights.offset(state.w, weight_targets)
-            gradient = gradient + state.weights.a + offset_w / state.weights.slope_response
-        dw, q = self._solve(gradient, offset)
+            gradient = gradient + state.weights.a + offset_w / state.weights.argument_response_to_slope
+        dw, q = self._solve_weight_and_slope_steps(gradient, offset)
         dx = B @ dw
         rows = state.rows.step(self._compute_slope_step(dx, q, offset), row_targets)
         if state.weights is None:
             return InteriorPointState(dw, dx, rows, None)
         return InteriorPointState(
-            dw, dx, rows, state.weights.step((dw + offset_w) / state.weights.slope_response, weight_targets)
+            dw, dx, rows, state.weights.step((dw + offset_w) / state.weights.argument_response_to_slope, weight_targets)
         )
 
-    def _solve(self, gradient: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _solve_weight_and_slope_steps(self, gradient: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Solve for the step dw (N,) of the weights and the change q (P,) of each example's slopes."""
         B = self.problem.B
         if self.wide and self.parts.linear:  # solving for q itself keeps the digits of small slopes
@@ -254,15 +256,17 @@ def _compute_barrier_slope(
 
 def _sum_slack_products(state: InteriorPointState) -> tuple[float, int]:
     boxes = [slope_box for slope_box in (state.rows, state.weights) if slope_box is not None]
-    return sum(slope_box.product_sum for slope_box in boxes), max(1, sum(slope_box.num_products for slope_box in boxes))
+    return sum(slope_box.slack_product_sum for slope_box in boxes), max(
+        1, sum(slope_box.num_slack_products for slope_box in boxes)
+    )
 
 
 def _get_max_steps(state: InteriorPointState, step: InteriorPointState) -> tuple[float, float]:
     """Return the largest fractions of a step that keep all slacks and all distances nonnegative."""
-    rows = state.rows.longest(step.rows)
+    rows = state.rows.get_max_step_fractions(step.rows)
     if state.weights is None or step.weights is None:
         return rows
-    weights = state.weights.longest(step.weights)
+    weights = state.weights.get_max_step_fractions(step.weights)
     return min(rows[0], weights[0]), min(rows[1], weights[1])
 
 

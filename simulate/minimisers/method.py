@@ -17,7 +17,7 @@ def minimise(problem: Problem) -> Minimum:
     """
     if problem.l1 == 0 and not problem.loss.kinks:
         return minimise_by_newton(problem)
-    if problem.is_large and not problem.num_free_weights:
+    if problem.is_large and not problem.num_unpenalised_weights:
         minimum = try_quick_message_passing(problem)
         if minimum.converged:
             return minimum

@@ -40,9 +40,9 @@ class NewtonStep(NamedTuple):
     """A Newton step: the direction of the unknowns, the change dx (P,) of the arguments, w.dw and |dw|^2."""
 
     direction: np.ndarray
-    dx: np.ndarray
-    weight_product: float
-    squared_length: float
+    argument_change: np.ndarray
+    weight_step_product: float
+    squared_step_length: float
 
 
 DirectionSolver = Callable[[Problem, np.ndarray, np.ndarray], np.ndarray]  # (problem, x, gradient) -> direction
@@ -52,12 +52,12 @@ StepPreview = tuple[float, Callable[[], NewtonStep]]  # the gap, and a function 
 def minimise_by_newton(problem: Problem, start: np.ndarray | None = None) -> Minimum:
     """Minimise a smooth loss with l1 = 0, from weights (N,) or from 0."""
     P, N = problem.B.shape
-    if problem.l2 > 0 and not problem.num_free_weights and _suits_conjugate_gradients(problem):
+    if problem.l2 > 0 and not problem.num_unpenalised_weights and _suits_conjugate_gradients(problem):
         with suppress(LinAlgError):
             minimum = _minimise_primal(problem, np.zeros(N), NEWTON_GAP_TOL, _conjugate)
             if minimum.gap <= NEWTON_GAP_TOL:
                 return minimum
-    if P < N and problem.l2 > 0 and not problem.num_free_weights:
+    if P < N and problem.l2 > 0 and not problem.num_unpenalised_weights:
         return _minimise_dual(problem)
     w = np.zeros(N) if start is None else start
     for l2 in CONTINUATION_PENALTIES if problem.loss.bends else ():  # continuation: weaker penalties step by step
@@ -187,15 +187,17 @@ def _run_newton_steps(
             break
         newton_step = step()
         t = find_step_length(partial(_compute_directional_slope, problem, x, newton_step))
-        unknown, x = unknown + t * newton_step.direction, x + t * newton_step.dx
+        unknown, x = unknown + t * newton_step.direction, x + t * newton_step.argument_change
     return best, min_gap
 
 
 def _compute_directional_slope(problem: Problem, x: np.ndarray, step: NewtonStep, t: float) -> float:
     """Return the derivative of F along a step."""
     with np.errstate(over="ignore", invalid="ignore"):
-        loss = problem.loss.slope(x + t * step.dx) @ step.dx
-    return float(np.nan_to_num(loss, nan=np.inf)) + problem.l2 * (step.weight_product + t * step.squared_length)
+        loss = problem.loss.slope(x + t * step.argument_change) @ step.argument_change
+    return float(np.nan_to_num(loss, nan=np.inf)) + problem.l2 * (
+        step.weight_step_product + t * step.squared_step_length
+    )
 
 
 def compute_cholesky_factor(problem: Problem, x: np.ndarray) -> Any:

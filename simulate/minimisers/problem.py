@@ -30,7 +30,7 @@ class Problem(NamedTuple):
     loss: Loss
     l1: float
     l2: float
-    num_free_weights: int = 0
+    num_unpenalised_weights: int = 0
 
     def x(self, w: np.ndarray) -> np.ndarray:
         """Return the arguments (P,) of the loss."""
@@ -48,14 +48,14 @@ class Problem(NamedTuple):
 
     def penalised_weights(self, w: np.ndarray) -> np.ndarray:
         """Return the penalised weights."""
-        return w[: len(w) - self.num_free_weights]
+        return w[: len(w) - self.num_unpenalised_weights]
 
     @property
     def ridge(self) -> np.ndarray | float:
         """The factor of w^2 / 2 in the penalty, for each weight (N,) or for all."""
         return (
-            self.l2 * (np.arange(self.B.shape[1]) < self.B.shape[1] - self.num_free_weights)
-            if self.num_free_weights
+            self.l2 * (np.arange(self.B.shape[1]) < self.B.shape[1] - self.num_unpenalised_weights)
+            if self.num_unpenalised_weights
             else self.l2
         )
 
@@ -70,15 +70,15 @@ class Problem(NamedTuple):
         return float(self.loss.value(self.c).sum())
 
     @property
-    def can_vanish(self) -> bool:
+    def can_reach_zero_objective(self) -> bool:
         """Whether the minimum of F may be 0: without a penalty, or if an intercept alone fits examples of one label."""
         if self.l1 == self.l2 == 0:
             return True
-        return bool(self.num_free_weights and np.ptp(self.B[:, -1]) == 0 and find_minimiser_interval(self.loss))
+        return bool(self.num_unpenalised_weights and np.ptp(self.B[:, -1]) == 0 and find_minimiser_interval(self.loss))
 
     def relative_gap(self, gap: float, value: float) -> float:
         """Return a gap relative to the value of F, or relative to F(0) if the minimum of F may be 0."""
-        return gap / max(self.scale if self.can_vanish else value, MIN_OBJECTIVE)
+        return gap / max(self.scale if self.can_reach_zero_objective else value, MIN_OBJECTIVE)
 
 
 class Minimum(NamedTuple):

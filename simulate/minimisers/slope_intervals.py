@@ -34,7 +34,7 @@ class LossParts(NamedTuple):
         """Whether the loss is infinite for some x."""
         return bool(np.all(self.softness == 0) and not np.isfinite([self.low, self.high]).all())
 
-    def excess(self, x: np.ndarray, a: np.ndarray) -> float:
+    def excess_over_tangents(self, x: np.ndarray, a: np.ndarray) -> float:
         """Return the excess of the intervals' loss at x (P,) over its tangents of slopes a (K, P)."""
         z = x - self.positions
         if self.has_constraints:

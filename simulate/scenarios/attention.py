@@ -80,7 +80,7 @@ class Simulator(PerSeedSimulator):
         """Return the memory of Numba in bytes."""
         return NUMBA_BYTES
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest work unit: a block of examples, its products, and the students."""
         return max(
             8.0 * unit.cells[0].N * (2 * EXAMPLES_PER_FEATURE_ORDER + len(unit.cells))
@@ -127,7 +127,7 @@ def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndar
 def make_initial_state(cell: AttentionCell, w: np.ndarray) -> AttentionState:
     """Make a student with these weights, margin mean 0, and the margin variance implied by its length."""
     student = AttentionState(w.copy(), cell.boundary, cell.error_rate, cell.memory)
-    student.set_moments(0.0, float(w @ w) / w.size)
+    student.set_margin_moments(0.0, float(w @ w) / w.size)
     return student
 
 
@@ -141,7 +141,7 @@ def learn_examples(
         student, examples.z, zeros, examples.is_probe, cell.check_positions, MIN_BLOCK_EXAMPLES, learns=True
     ):
         features, errors = features + lesson.features, errors + lesson.num_wrongly_stopped
-        student.update_moments(lesson.margins)
+        student.update_margin_moments(lesson.probe_margins)
     return EvaluationCounts(features, errors)
 
 

@@ -51,9 +51,9 @@ class BatchUnit(Generic[C]):
     cells: tuple[C, ...]
     batch_index: int
     seeds: slice
-    simulated_part: slice
-    parallel_cells: int = 1  # maximum number of cells per program call
-    is_short: bool = False  # True if the program is compiled for short runs
+    simulated_batch_slice: slice
+    max_cells_per_call: int = 1  # maximum number of cells per program call
+    uses_fast_compilation: bool = False  # True if the program is compiled for short runs
 
     def make_results(self, values: dict[str, np.ndarray]) -> list[UnitResult]:
         """Convert values (cells, seeds, ...) to the results of the unit."""
@@ -88,16 +88,16 @@ class BatchSimulator(units.Simulator, Generic[C]):
         """Return the engine that simulates a cell."""
         return vectors if self.scenario.engine == "vectors" else gram
 
-    def make_attributes(self) -> dict[str, str]:
+    def make_extra_attributes(self) -> dict[str, str]:
         """Return the names of the engines as attributes of the dataset."""
-        engines = (self.choose_engine(cell).NAME for cell in self._sizes())
+        engines = (self.choose_engine(cell).NAME for cell in self._iterate_representative_cells())
         return {"source": "; ".join(dict.fromkeys(engines))}
 
     def count_library_bytes(self) -> float:
         """Return the memory of the compiler and its programs in bytes."""
         return units.XLA_BYTES + units.XLA_PROGRAM_BYTES * estimate_cost(self.scenario).programs
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest unit of work."""
         return max(
             map(
@@ -114,39 +114,44 @@ class BatchSimulator(units.Simulator, Generic[C]):
         """
         cell = unit.cells[0]
         K, M = self.count_students(cell), self.count_teachers(cell)
-        simulated, requested = unit.simulated_part.stop - unit.simulated_part.start, unit.seeds.stop - unit.seeds.start
-        recorded, described = K * (K + M), self.count_described_numbers(cell)
+        simulated, requested = (
+            unit.simulated_batch_slice.stop - unit.simulated_batch_slice.start,
+            unit.seeds.stop - unit.seeds.start,
+        )
+        recorded, described = K * (K + M), self.count_variable_elements(cell)
         numbers = max(3 * simulated * recorded, simulated * recorded + requested * described)
-        weights = self.count_vector_bytes(cell) if self.choose_engine(cell) is vectors else 0
+        weights = self.count_vector_engine_bytes(cell) if self.choose_engine(cell) is vectors else 0
         return weights + 8.0 * len(unit.cells) * len(self.scenario.t) * numbers
 
-    def count_described_numbers(self, cell: C) -> int:
+    def count_variable_elements(self, cell: C) -> int:
         """Count the array elements per seed and recorded time that computing the variables requires."""
         K = self.count_students(cell)
         return 3 * K * (K + self.count_teachers(cell)) + 3
 
-    def _sizes(self) -> Iterator[Any]:
+    def _iterate_representative_cells(self) -> Iterator[Any]:
         """Yield one cell for each combination of sizes, inputs and rates."""
-        return self.scenario.iterate_representatives("K", "M", "N", "inputs", "drift", "decay")
+        return self.scenario.iterate_representative_cells("K", "M", "N", "inputs", "drift", "decay")
 
-    def count_vector_bytes(self, cell: C) -> int:
+    def count_vector_engine_bytes(self, cell: C) -> int:
         """Return the bytes of a work unit on the engine of weight vectors."""
         drifting, sizes = getattr(cell, "drift", 0.0) > 0, (self.count_students(cell), self.count_teachers(cell))
-        return vectors.estimate_unit_bytes(*sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.has_exact_angles)
+        return vectors.estimate_unit_bytes(
+            *sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.has_errors_given_by_angles
+        )
 
     def check_resources(self) -> None:
         """Raise `ScenarioError` if weight vectors do not fit into memory or float32 does not resolve a rate."""
-        for cell in self._sizes():
-            for name in self._find_unresolved_rates(cell):
+        for cell in self._iterate_representative_cells():
+            for name in self._find_rates_lost_in_float32(cell):
                 small = f"{name} = {getattr(cell, name):g}, divided by N = {cell.N:g}"
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
             if self.choose_engine(cell) is vectors:
                 run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
                 units.check_run_memory(
-                    "N", run, self.count_vector_bytes(cell), "`engine: gram` avoids this for Gaussian inputs"
+                    "N", run, self.count_vector_engine_bytes(cell), "`engine: gram` avoids this for Gaussian inputs"
                 )
 
-    def _find_unresolved_rates(self, cell: C) -> list[str]:
+    def _find_rates_lost_in_float32(self, cell: C) -> list[str]:
         """Return the rates of a cell that float32 does not resolve.
 
         The direct engine's teacher turns in all coordinates, so that only the decay matters.
@@ -156,7 +161,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
         names = ("decay",) if self.choose_engine(cell) is vectors else self.float32_limited_rates
         return [name for name in names if 0 < getattr(cell, name) < MIN_FLOAT32_RATE_PER_STEP * cell.N]
 
-    def prepare_cells(self, cells: Sequence[Any]) -> Sequence[Any]:
+    def insert_best_controls(self, cells: Sequence[Any]) -> Sequence[Any]:
         """Return the cells, with best controls instead of `optimal` keys."""
         if "control" not in self.scenario.theory_only_variables:
             return cells
@@ -178,11 +183,14 @@ class BatchSimulator(units.Simulator, Generic[C]):
         """Yield each unit's cells, number of seeds, cells per program call, and whether its runs are short."""
         groups: dict[Hashable, list[C]] = {}
         for cell in cells:
-            program = self.get_program_key(cell) if self._has_divisible_batches(cell) else None
+            program = self.get_program_key(cell) if self._can_split_batches_exactly(cell) else None
             groups.setdefault(program or cell.index, []).append(cell)
         for group in groups.values():
             cells_per_worker = -(-len(group) // (self.scenario.workers or count_cores()))
-            width, short = self._choose_part_width(gram.batch(self.count_students(group[0]))), self._is_short_run(group)
+            width, short = (
+                self._halve_batch_width(gram.batch(self.count_students(group[0]))),
+                self._is_faster_than_compilation(group),
+            )
             total_width = len(group) * width
             is_large = width < gram.BATCH_WIDTH and total_width >= 2 * gram.WIDE_BATCH_WIDTH
             wide = gram.HAS_WIDTH_INDEPENDENT_BITS and is_large and self.has_same_bits_when_wide(group[0])
@@ -190,7 +198,7 @@ class BatchSimulator(units.Simulator, Generic[C]):
             if (
                 total_width < 2 * gram.BATCH_WIDTH or cells_per_call == 1
             ):  # if cells are few, separate units occupy more cores
-                yield from (((cell,), self.choose_width(cell), 1, short) for cell in group)
+                yield from (((cell,), self.choose_seeds_per_unit(cell), 1, short) for cell in group)
             else:
                 calls = -(-cells_per_worker // cells_per_call)
                 size = -(-calls // -(-calls // MAX_PROGRAM_CALLS_PER_UNIT)) * cells_per_call
@@ -198,36 +206,37 @@ class BatchSimulator(units.Simulator, Generic[C]):
                     (tuple(group[i : i + size]), width, cells_per_call, short) for i in range(0, len(group), size)
                 )
 
-    def _has_divisible_batches(self, cell: C) -> bool:
+    def _can_split_batches_exactly(self, cell: C) -> bool:
         """Return True if a part of a batch gives bitwise the same results as the full batch."""
         return self.choose_engine(cell) is gram and gram.can_split_batch(
             self.count_students(cell), self.count_teachers(cell)
         )
 
-    def _is_short_run(self, group: Sequence[C]) -> bool:
+    def _is_faster_than_compilation(self, group: Sequence[C]) -> bool:
         """Return True if simulating all cells of a program takes less time than optimised compilation."""
         cell = group[0]
         batches = len(group) * -(-self.scenario.seeds // gram.batch(self.count_students(cell)))
         return (
-            self._has_divisible_batches(cell) and batches * self.scenario.t[-1] * cell.N <= gram.MAX_FAST_COMPILE_STEPS
+            self._can_split_batches_exactly(cell)
+            and batches * self.scenario.t[-1] * cell.N <= gram.MAX_FAST_COMPILE_STEPS
         )
 
     def has_same_bits_when_wide(self, cell: C) -> bool:
         """Return True if wide programs (`gram.WIDE_BATCH_WIDTH`) give bitwise the results of narrow programs."""
         return False
 
-    def _choose_part_width(self, width: int, min_width: int = 1) -> int:
+    def _halve_batch_width(self, width: int, min_width: int = 1) -> int:
         """Halve the width of a batch while the part still contains all seeds."""
         while width // 2 >= max(self.scenario.seeds, min_width):
             width //= 2
         return width
 
-    def choose_width(self, cell: C) -> int:
+    def choose_seeds_per_unit(self, cell: C) -> int:
         """Return the number of seeds simulated together: a full batch, unless seeds or units are too few."""
         width: int = self.choose_engine(cell).batch(self.count_students(cell))
-        if not (gram.HAS_WIDTH_INDEPENDENT_BITS and self._has_divisible_batches(cell)):
+        if not (gram.HAS_WIDTH_INDEPENDENT_BITS and self._can_split_batches_exactly(cell)):
             return width
-        width = self._choose_part_width(width, MIN_BATCH_SEEDS)
+        width = self._halve_batch_width(width, MIN_BATCH_SEEDS)
         num_cells, workers = math.prod(self.scenario.shape.values()), self.scenario.workers or count_cores()
         while width // 2 >= MIN_SEEDS_PER_BATCH_PART and num_cells * -(-self.scenario.seeds // width) < workers:
             width //= 2
@@ -246,10 +255,15 @@ class BatchSimulator(units.Simulator, Generic[C]):
             recorded = count_steps(self.scenario.t, cell.N)
             if engine is gram:
                 parts = gram.simulate_task_batches(
-                    task, keys, recorded, unit.simulated_part, unit.parallel_cells, unit.is_short
+                    task,
+                    keys,
+                    recorded,
+                    unit.simulated_batch_slice,
+                    unit.max_cells_per_call,
+                    unit.uses_fast_compilation,
                 )
             else:
-                single = engine.run(task, keys[0], recorded, unit.simulated_part)
+                single = engine.run(task, keys[0], recorded, unit.simulated_batch_slice)
                 parts = EngineRecord(*(part if part is None else part[None] for part in single))
             return EngineRecord(*(part if part is None else np.asarray(part, float)[:, :num_seeds] for part in parts))
 

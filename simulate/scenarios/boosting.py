@@ -62,7 +62,7 @@ class Simulator(units.PerRunSimulator[BoostingCell]):
             needed = _count_run_bytes(cell, self.scenario.tests)
             units.check_run_memory("P", f"a run with {cell.P:,} examples of {cell.N:,} inputs", needed)
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest run."""
         return max(_count_run_bytes(cell, self.scenario.tests) for cell in self.scenario.cells())
 

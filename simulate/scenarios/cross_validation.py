@@ -37,7 +37,7 @@ class EncodedDataSet(NamedTuple):
 
     data: DataSetContent
     numbers: np.ndarray
-    domain: Any
+    attribute_categories: Any
 
     def inputs(self, classifier: Classifier) -> np.ndarray:
         """Return the inputs of a classifier: attributes if it is symbolic, otherwise numbers."""
@@ -68,7 +68,7 @@ class Simulator(units.PerRunSimulator[StudyCell]):
         for name in ensure_tuple(self.scenario.data):
             _split_folds(self.scenario, name, load_encoded_data_set(name).data, 0)
 
-    def make_attributes(self) -> dict[str, str]:
+    def make_extra_attributes(self) -> dict[str, str]:
         """Return notes on the data, and the concepts that boosting learns from all examples, as JSON."""
         notes = {name: sources.find_data_source(name).note for name in ensure_tuple(self.scenario.data)}
         with self.open_context():
@@ -126,9 +126,9 @@ def fit_fold(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
     inside = _order_training_examples(fold, y)
     random = fold.cell.random(study.key, fold.seed)
     return (
-        make_model(fold.cell.classifier, TrainingDataProperties(prepared_data.domain, inside.size, random)).fit(
-            X[inside], y[inside]
-        ),
+        make_model(
+            fold.cell.classifier, TrainingDataProperties(prepared_data.attribute_categories, inside.size, random)
+        ).fit(X[inside], y[inside]),
         X,
         y,
     )
@@ -185,7 +185,8 @@ def fit_plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, floa
     X, y = prepared_data.data.X, prepared_data.data.y
     scale = float(np.abs(X).max())
     return make_model(
-        cell.classifier, TrainingDataProperties(prepared_data.domain, len(y), cell.random(study.key, seed))
+        cell.classifier,
+        TrainingDataProperties(prepared_data.attribute_categories, len(y), cell.random(study.key, seed)),
     ).fit(X / scale, y), scale
 
 
@@ -227,7 +228,9 @@ def _learn_concepts(study: Study) -> dict[str, Any]:
     for cell in study.cells():
         if cell.classifier.uses_raw_attributes and cell.data not in concepts:
             prepared_data = load_encoded_data_set(cell.data)
-            task = TrainingDataProperties(prepared_data.domain, len(prepared_data.data.y), cell.random(study.key, 0))
+            task = TrainingDataProperties(
+                prepared_data.attribute_categories, len(prepared_data.data.y), cell.random(study.key, 0)
+            )
             model = make_model(cell.classifier, task).fit(prepared_data.data.X, prepared_data.data.y)
             named_attributes = zip(model.attributes_, prepared_data.data.names, strict=True)
             model.attributes_ = [replace(attribute, name=name) for attribute, name in named_attributes]

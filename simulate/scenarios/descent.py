@@ -40,11 +40,11 @@ class Simulator(units.PerRunSimulator[DescentCell]):
             run = f"a run of {cell.steps[-1]:,} steps with {cell.P:,} examples in {cell.N:,} dimensions ({engine})"
             units.check_run_memory("epochs" if engine == "deferred" else "alpha", run, count_run_bytes(cell))
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(count_run_bytes, self.scenario.cells()))
 
-    def remarks(self) -> list[str]:
+    def get_remarks_before_run(self) -> list[str]:
         """Return the first remark on a learning rate above the stable range of descent."""
         return list(dict.fromkeys(filter(None, map(describe_large_eta, self.scenario.cells()))))[:1]
 

@@ -55,13 +55,13 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
     def get_penalty_strength(self, cell: ClusterCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         return (
-            cap_infinite_lambda(self._best_penalties(cell.setting_values)[cell.alpha])
+            cap_infinite_lambda(self._best_penalty_function(cell.shared_setting_values)[cell.alpha])
             if isinstance(cell.lam, str)
             else float(cell.lam)
         )
 
     @cached_property
-    def _best_penalties(self) -> Any:
+    def _best_penalty_function(self) -> Any:
         """Function of a group of cells that returns the best penalty at each alpha, solved on first use."""
         groups: defaultdict[tuple[Any, ...], list[ClusterCell]] = defaultdict(list)
         for cell in self.scenario.cells():
@@ -82,7 +82,7 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_run_memory("alpha", run, count_run_bytes(cell))
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(count_run_bytes, self.scenario.cells()))
 

@@ -41,7 +41,7 @@ class Simulator(units.PerRunSimulator[InferenceCell]):
                 "alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _count_run_bytes(cell)
             )
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(_count_run_bytes, self.scenario.cells()))
 

@@ -40,10 +40,14 @@ class Simulator(units.PerRunSimulator[LabelledRowsCell]):
 
     def get_penalty_strength(self, cell: LabelledRowsCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error predicted by theory."""
-        return self._best_penalties(cell.setting_values)[cell.P] if isinstance(cell.lam, str) else float(cell.lam)
+        return (
+            self._best_penalty_function(cell.shared_setting_values)[cell.P]
+            if isinstance(cell.lam, str)
+            else float(cell.lam)
+        )
 
     @cached_property
-    def _best_penalties(self) -> Any:
+    def _best_penalty_function(self) -> Any:
         """Function of a group of cells that returns the best penalty at each number of examples."""
         groups: defaultdict[tuple[Any, ...], list[LabelledRowsCell]] = defaultdict(list)
         for cell in self.scenario.cells():
@@ -63,17 +67,17 @@ class Simulator(units.PerRunSimulator[LabelledRowsCell]):
                 "P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", count_run_bytes(cell)
             )
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(count_run_bytes, self.scenario.cells()))
 
-    def make_attributes(self) -> dict[str, str]:
+    def make_extra_attributes(self) -> dict[str, str]:
         """Return the diagnosis of each table, as JSON."""
-        return {"tables": json.dumps(self.scenario.diagnoses())}
+        return {"tables": json.dumps(self.scenario.diagnose_tables())}
 
-    def remarks(self) -> list[str]:
+    def get_remarks_before_run(self) -> list[str]:
         """Return remarks on omitted columns, and on tables outside the valid range of theory."""
-        return describe_table_diagnoses(self.scenario.diagnoses())
+        return describe_table_diagnoses(self.scenario.diagnose_tables())
 
 
 def describe_table_diagnoses(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
@@ -138,4 +142,4 @@ def fit_and_measure_student(cell: LabelledRowsCell, rows: RowSplit, lam: float) 
     values |= {"train_loss": compute_mean_loss(problem, x), "eps_y": errors.labels}
     if table.labels:
         values["eps_t"] = float(np.mean((1 - np.sign(x)) / 2))
-    return values | ({"mse_y": errors.squares} if cell.name == "square" else {})
+    return values | ({"mse_y": errors.mean_squared_error} if cell.name == "square" else {})

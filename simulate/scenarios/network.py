@@ -65,9 +65,11 @@ class Simulator(BatchSimulator[NetworkCell]):
         """Return the number of teacher units."""
         return cell.M
 
-    def remarks(self) -> list[str]:
+    def get_remarks_before_run(self) -> list[str]:
         """Return remarks on symmetric starts and on the use of the direct engine."""
-        direct = self.scenario.engine == "gram" and any(self.choose_engine(cell) is vectors for cell in self._sizes())
+        direct = self.scenario.engine == "gram" and any(
+            self.choose_engine(cell) is vectors for cell in self._iterate_representative_cells()
+        )
         conditions = {
             IDENTICAL_START_NOTE: self.scenario.has_identical_start,
             SYMMETRIC_START_NOTE: self.scenario.has_symmetric_start,
@@ -92,12 +94,14 @@ class Simulator(BatchSimulator[NetworkCell]):
         )
         return [
             UnitResult(
-                cell.index, unit.seeds, self._values(cell, unit.seeds, self._expand_identical_students(part, cell))
+                cell.index,
+                unit.seeds,
+                self._compute_cell_variables(cell, unit.seeds, self._expand_identical_students(part, cell)),
             )
             for cell, part in zip(unit.cells, records, strict=True)
         ]
 
-    def _values(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
+    def _compute_cell_variables(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
         """Compute the variables of a cell for a batch of seeds."""
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
         R = record.parallel @ rows.T
@@ -105,9 +109,9 @@ class Simulator(BatchSimulator[NetworkCell]):
             Q = record.parallel @ np.swapaxes(record.parallel, -1, -2) + record.perpendicular
         v = np.asarray(record.saved_state)
         self._check_divergence(cell, R=R, Q=Q, v=v)
-        self._check_precision(cell, Q, v)
+        self._check_float32_precision(cell, Q, v)
         values = {"R": R, "Q": Q, "v": v, "specialisation": specialisation(cell.T, R, Q)}
-        if record.basis_field is None:
+        if record.teacher_basis_fields is None:
             return values | self._compute_errors(
                 cell, seeds, NetworkFieldCovariances(cell.T, rows, record.parallel, record.perpendicular, R, Q, v)
             )
@@ -129,7 +133,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         return expanded._replace(
             parallel_fields=record.parallel_fields[:, :, group],
             perpendicular_fields=record.perpendicular_fields[..., group[:, None], group],
-            basis_field=record.basis_field,
+            basis_field=record.teacher_basis_fields,
         )
 
     def _check_divergence(self, cell: NetworkCell, **products: np.ndarray) -> None:
@@ -137,9 +141,11 @@ class Simulator(BatchSimulator[NetworkCell]):
         largest = MAX_STUDENT_LENGTH_BY_DTYPE[self.scenario.dtype]
         for name, values in products.items():
             if not np.all(np.abs(values) < largest):
-                raise DivergedStudentError(f"{cell.described} has diverged: the size of {name} exceeds {largest:g}")
+                raise DivergedStudentError(
+                    f"{cell.message_description} has diverged: the size of {name} exceeds {largest:g}"
+                )
 
-    def _check_precision(self, cell: NetworkCell, Q: np.ndarray, v: np.ndarray) -> None:
+    def _check_float32_precision(self, cell: NetworkCell, Q: np.ndarray, v: np.ndarray) -> None:
         """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""
         if (
             self.scenario.dtype != "float32"
@@ -151,7 +157,9 @@ class Simulator(BatchSimulator[NetworkCell]):
         for name, length in lengths.items():
             if 0 < getattr(cell, name) * gram.MAX_FLOAT32_LENGTH_PER_STEP < length * cell.N:
                 small = f"the update by one example at N = {cell.N:g} and {name} = {getattr(cell, name):g}"
-                raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
+                raise ScenarioError(
+                    [(("dtype",), f"float32 does not resolve {small} ({cell.message_description}); use float64")]
+                )
 
     def _compute_errors(self, cell: NetworkCell, seeds: slice, fields: NetworkFieldCovariances) -> dict[str, Any]:
         """Return the errors (seeds, T), in closed form if possible, otherwise measured on test fields."""
@@ -163,7 +171,7 @@ class Simulator(BatchSimulator[NetworkCell]):
                     cell.activation, rows, cell.w, parallel, perpendicular, v
                 )
             }
-        if closed and cell.sign and cell.M == 1 and cell.preserves_sign:
+        if closed and cell.sign and cell.M == 1 and cell.teacher_preserves_sign:
             error = generalization_error(cell.activation, T, cell.w, R, Q, v, output="sign")
             return {"eps_g": np.asarray(error), **self._measured(cell, seeds, fields, label_error=label_error)}
         return self._measured(
@@ -188,7 +196,7 @@ def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> Netwo
     """Return the covariances of the fields of one run, which has its own input variances."""
     parallel, perpendicular, basis = (
         np.asarray(part)[seed : seed + 1]
-        for part in (record.parallel_fields, record.perpendicular_fields, record.basis_field)
+        for part in (record.parallel_fields, record.perpendicular_fields, record.teacher_basis_fields)
     )
     scaled_rows = rows @ basis[0, 0]
     Q = parallel @ np.swapaxes(parallel, -1, -2) + perpendicular

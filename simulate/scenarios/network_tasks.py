@@ -32,15 +32,20 @@ class Simulator(network.Simulator):
         """Return None: each cell is simulated alone."""
         return None
 
-    def _values(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
+    def _compute_cell_variables(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
         """Compute the variables of a cell for a batch of seeds, with one error per task."""
         assert isinstance(cell, NetworkTaskCell)
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
-        R, v, T, units_per_task = record.parallel @ rows.T, np.asarray(record.saved_state), cell.T, cell.units_per_task
+        R, v, T, units_per_task = (
+            record.parallel @ rows.T,
+            np.asarray(record.saved_state),
+            cell.T,
+            cell.teacher_units_per_task,
+        )
         with np.errstate(over="ignore", invalid="ignore"):
             Q = record.parallel @ np.swapaxes(record.parallel, -1, -2) + record.perpendicular
         self._check_divergence(cell, R=R, Q=Q, v=v)
-        self._check_precision(cell, Q, v)
+        self._check_float32_precision(cell, Q, v)
         heads = np.broadcast_to(v, (*v.shape[:-2], cell.tasks, cell.K))
         errors = [
             generalization_error_from_coordinates(

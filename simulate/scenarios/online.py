@@ -48,11 +48,13 @@ class Simulator(BatchSimulator[OnlineCell]):
         requested = super().choose_engine(cell)
         if gram.supports_inputs(cell.inputs) or requested is vectors:
             return requested
-        return gram_of_groups if cell.num_gram_groups else vectors
+        return gram_of_groups if cell.num_gram_variance_groups else vectors
 
-    def remarks(self) -> list[str]:
+    def get_remarks_before_run(self) -> list[str]:
         """Return a remark if the engine differs from the requested engine."""
-        if self.scenario.engine == "vectors" or all(self.choose_engine(cell) is not vectors for cell in self._sizes()):
+        if self.scenario.engine == "vectors" or all(
+            self.choose_engine(cell) is not vectors for cell in self._iterate_representative_cells()
+        ):
             return []
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
@@ -64,11 +66,17 @@ class Simulator(BatchSimulator[OnlineCell]):
         """
         if not is_defined_by_statmech(cell.rule) or cell.schedule is not None or cell.controls:
             return None
-        return get_real_parameter_family(cell.rule), cell.K, cell.N, cell.drift > 0, bool(cell.nondefault_changes)
+        return (
+            get_real_parameter_family(cell.rule),
+            cell.K,
+            cell.N,
+            cell.drift > 0,
+            bool(cell.nondefault_time_dependence),
+        )
 
     def has_same_bits_when_wide(self, cell: OnlineCell) -> bool:
         """Return True for one or two students with constant rates, in float64."""
-        return cell.K <= 2 and not cell.nondefault_changes and self.scenario.dtype == "float64"
+        return cell.K <= 2 and not cell.nondefault_time_dependence and self.scenario.dtype == "float64"
 
     def run(self, unit: BatchUnit[OnlineCell]) -> list[UnitResult]:
         """Simulate the variables of each cell for a batch of seeds."""
@@ -124,7 +132,9 @@ def check_float32_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarra
     length = np.sqrt(np.max(parallel**2 + np.diagonal(perpendicular, axis1=-2, axis2=-1)))
     if length * cell.N > gram.MAX_FLOAT32_LENGTH_PER_STEP * cell.get_rule_at(scenario.t[-1]).eta:
         small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
-        raise ScenarioError([(("dtype",), f"float32 does not resolve {small} ({cell.described}); use float64")])
+        raise ScenarioError(
+            [(("dtype",), f"float32 does not resolve {small} ({cell.message_description}); use float64")]
+        )
 
 
 def _compute_vote_errors(

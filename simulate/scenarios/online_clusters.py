@@ -28,7 +28,7 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
 
     def choose_engine(self, cell: OnlineClusterCell) -> ModuleType:
         """Return the engine of groups, unless weight vectors are requested or have fewer coordinates."""
-        return gram_of_groups if self.scenario.engine == "gram" and cell.num_gram_groups else vectors
+        return gram_of_groups if self.scenario.engine == "gram" and cell.num_gram_variance_groups else vectors
 
     def get_program_key(self, cell: OnlineClusterCell) -> Hashable:
         """Return None: each cell is simulated alone."""

@@ -32,16 +32,18 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
         """Return None: each cell is simulated alone."""
         return None
 
-    def count_vector_bytes(self, cell: OnlineRowsCell) -> int:
+    def count_vector_engine_bytes(self, cell: OnlineRowsCell) -> int:
         """Return the bytes of a unit: weight vectors, recorded vectors, the rows, and the fields of all rows."""
         n, N = cell.table.Z.shape
         seeds = vectors.batch(cell.K)
-        return super().count_vector_bytes(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
+        return super().count_vector_engine_bytes(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
 
     def check_resources(self) -> None:
         """Raise `ScenarioError` if a table does not fit into memory."""
         for cell in self.scenario.cells():
-            units.check_run_memory("inputs", f"a run with rows of {cell.N:,} columns", self.count_vector_bytes(cell))
+            units.check_run_memory(
+                "inputs", f"a run with rows of {cell.N:,} columns", self.count_vector_engine_bytes(cell)
+            )
 
     def run(self, unit: BatchUnit[OnlineRowsCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""
@@ -50,13 +52,13 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
         assert record.weights is not None
         return unit.make_results(measure_students(unit.cells[0].table, record.weights[..., 0, :]))
 
-    def make_attributes(self) -> dict[str, str]:
+    def make_extra_attributes(self) -> dict[str, str]:
         """Return the name of the engine, and the diagnosis of each table as JSON."""
-        return super().make_attributes() | {"tables": json.dumps(self.scenario.diagnoses())}
+        return super().make_extra_attributes() | {"tables": json.dumps(self.scenario.diagnose_tables())}
 
-    def remarks(self) -> list[str]:
+    def get_remarks_before_run(self) -> list[str]:
         """Return remarks on omitted columns, and on tables outside the valid range of theory."""
-        return describe_table_diagnoses(self.scenario.diagnoses())
+        return describe_table_diagnoses(self.scenario.diagnose_tables())
 
 
 def measure_students(table: RealTable, weights: np.ndarray) -> dict[str, np.ndarray]:

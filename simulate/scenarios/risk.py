@@ -62,11 +62,11 @@ class Simulator(units.PerRunSimulator[RiskCell]):
     def get_penalty_strength(self, cell: RiskCell) -> float:
         """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
         if isinstance(cell.lam, str):
-            return cap_infinite_lambda(self._best_penalties(cell.loss_setting)[cell.alpha])
+            return cap_infinite_lambda(self._best_penalty_function(cell.loss_setting)[cell.alpha])
         return float(cell.lam)
 
     @cached_property
-    def _best_penalties(self) -> Callable[[LossSetting], Mapping[float, float]]:
+    def _best_penalty_function(self) -> Callable[[LossSetting], Mapping[float, float]]:
         """Function of a setting that returns the best penalty at each alpha, solved on first use."""
         alphas: defaultdict[LossSetting, list[float]] = defaultdict(list)
         for cell in self.scenario.cells():
@@ -86,7 +86,7 @@ class Simulator(units.PerRunSimulator[RiskCell]):
             run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
             units.check_run_memory("alpha", run, count_run_bytes(cell))
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(count_run_bytes, self.scenario.cells()))
 
@@ -100,9 +100,11 @@ def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     """Make the problem that a run minimises, with the penalty of lam = 1 if lam = 0."""
     l1, l2 = map(float, cell.penalty.split_strength(lam if lam != 0 else 1.0))
     B, c = make_loss_argument_map(data.X, data.y, cell.teacher.labels)
-    if data.measure:  # scale weights to equal penalties, and omit axes without variance
-        B = B[:, data.measure.varying_axes] / np.sqrt(data.measure.ridge[data.measure.varying_axes])
-    return Problem(B, c, cell.converted_loss, l1, l2)
+    if data.student_measure:  # scale weights to equal penalties, and omit axes without variance
+        B = B[:, data.student_measure.varying_axes] / np.sqrt(
+            data.student_measure.ridge[data.student_measure.varying_axes]
+        )
+    return Problem(B, c, cell.loss_for_teacher_outputs, l1, l2)
 
 
 def minimise_risk(cell: RiskCell, problem: Problem, separation: Separation | None, lam: float, solver: str) -> Minimum:
@@ -157,8 +159,8 @@ def measure_student(
     if cell.penalty.share == 0 and not problem.loss.kinks:
         bare = problem if lam > 0 else problem._replace(l2=0.0)
         values["V"] = (
-            _compute_field_response(bare, minimum.w, data.measure)
-            if data.measure
+            _compute_field_response(bare, minimum.w, data.student_measure)
+            if data.student_measure
             else compute_susceptibility(bare, minimum.w)
         )
     return values
@@ -182,15 +184,17 @@ def _compute_field_response(problem: Problem, w: np.ndarray, measure: StudentMea
     if inverse is None:
         return np.inf
     root = np.sqrt(measure.ridge[measure.varying_axes])
-    return measure.covariance_trace(inverse / root[:, None] / root) / len(measure.ridge)
+    return measure.trace_with_covariance(inverse / root[:, None] / root) / len(measure.ridge)
 
 
 def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, float]:
     """Return R, length and errors of a student w. Zero weights guess at random."""
-    if data.measure:
+    if data.student_measure:
         weights = np.zeros(cell.N)
-        weights[data.measure.varying_axes] = w / np.sqrt(data.measure.ridge[data.measure.varying_axes])
-        return data.measure.measure(cell, weights)
+        weights[data.student_measure.varying_axes] = w / np.sqrt(
+            data.student_measure.ridge[data.student_measure.varying_axes]
+        )
+        return data.student_measure.measure_student(cell, weights)
     teacher = data.teacher
     unit = teacher / np.linalg.norm(teacher)
     parallel = w @ unit

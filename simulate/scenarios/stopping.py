@@ -31,7 +31,7 @@ class Simulator(PerSeedSimulator):
         """Return the memory of Numba in bytes."""
         return NUMBA_BYTES
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest work unit: its walks, the previous walks, and the shared arrays."""
         return 8.0 * max(_count_elements_in_memory(cell, self.scenario.walks) for cell in self.scenario.cells())
 

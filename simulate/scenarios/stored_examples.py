@@ -35,7 +35,7 @@ class DataSetUnit:
 
     data_set_runs: tuple[tuple[StoredExamplesCell, int], ...]
     padded_size: int
-    call_width: int
+    data_sets_per_call: int
 
 
 class Simulator(units.Simulator):
@@ -61,7 +61,7 @@ class Simulator(units.Simulator):
         """Simulate the variables (1, T) of each data set of a unit."""
         cell = unit.data_set_runs[0][0]
         data = _make_data_sets(self.scenario.key, unit.data_set_runs)
-        idle = unit.call_width - len(data)  # the last batch is padded with data sets of one example
+        idle = unit.data_sets_per_call - len(data)  # the last batch is padded with data sets of one example
         data_sets = [*data, *[DataSet(data[0].teacher, data[0].z[:1])] * idle]
         until = np.array(
             [run_cell.recorded_updates for run_cell, _ in unit.data_set_runs]
@@ -89,7 +89,7 @@ class Simulator(units.Simulator):
             units.XLA_BYTES if {*ensure_tuple(self.scenario.learner)} - {*LEARNERS_WITHOUT_COMPILER} else 0
         )
 
-    def estimate_memory(self) -> float:
+    def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest unit of work."""
         return max(
             map(
@@ -121,7 +121,7 @@ def _count_unit_bytes(unit: DataSetUnit) -> float:
     cell = unit.data_set_runs[0][0]
     examples = 4 if cell.name in LEARNERS_WITHOUT_COMPILER else 3  # SciPy's solvers need one more copy
     numbers = unit.padded_size * (2 * unit.padded_size + examples * cell.N + 3 * len(cell.recorded_updates))
-    return 8.0 * (unit.call_width * numbers + count_chain_array_elements(cell, unit.call_width))
+    return 8.0 * (unit.data_sets_per_call * numbers + count_chain_array_elements(cell, unit.data_sets_per_call))
 
 
 def choose_data_sets_per_call(padded_size: int, num_times: int) -> int:
@@ -181,7 +181,13 @@ def _separate_teacher_component(data: DataSet, w: np.ndarray) -> tuple[np.ndarra
 
 def _make_rng_entropy(scenario: StoredExamples, cell: StoredExamplesCell, seed: int) -> tuple[int, ...]:
     """Return the integers that seed a run's random numbers."""
-    identity = {"learner": cell.name, "N": cell.N, "P": cell.P, "flip": cell.flip, **cell.learner.identity}
+    identity = {
+        "learner": cell.name,
+        "N": cell.N,
+        "P": cell.P,
+        "flip": cell.flip,
+        **cell.learner.random_seed_parameters,
+    }
     return hash_identity({**identity, "key": scenario.key, "seed": seed})
 
 

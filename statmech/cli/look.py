@@ -79,7 +79,7 @@ def _draw_figure(composed: FigureOptions, config: str) -> None:
     changes = [argument for argument in further if "=" in argument]
     if len(configs) > 1:
         return _draw_combined_figure(composed, configs, changes)
-    job = job_from_source(ConfigOptions(config, changes, composed.out, composed.settings))
+    job = job_from_source(ConfigOptions(config, changes, composed.out, composed.set_overrides))
     results = steps.load_stored_results(job)
     if composed.figure_keys:
         results = replace(results, figure=_apply_figure_options(job, composed), command="")
@@ -100,7 +100,7 @@ def _draw_combined_figure(composed: FigureOptions, configs: list[str], changes: 
     from statmech.cli.jobs import job_from_source
     from statmech.scenarios.composition import read_figure_composition
 
-    jobs = [job_from_source(ConfigOptions(config, changes, None, composed.settings)) for config in configs]
+    jobs = [job_from_source(ConfigOptions(config, changes, None, composed.set_overrides)) for config in configs]
     names = [job.folder.name for job in jobs]
     labels = names if len({*names}) == len(names) else [str(job.folder) for job in jobs]
     if len({*labels}) < len(labels):

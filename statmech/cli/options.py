@@ -138,12 +138,12 @@ class ConfigOptions:
     config: ConfigArgument
     overrides: OverrideArguments = None
     out: OutputFolderOption = None
-    settings: SetOption = None
+    set_overrides: SetOption = None
 
     @property
     def all_overrides(self) -> list[str]:
         """All overrides, in the order of application."""
-        return [*(self.overrides or []), *(self.settings or [])]
+        return [*(self.overrides or []), *(self.set_overrides or [])]
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class FigureOptions:
         ),
     ] = None
     out: OutputFolderOption = None
-    settings: SetOption = None
+    set_overrides: SetOption = None
     formats: FormatsOption = None
     list_all: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False
     x: _make_figure_option("--x", "NAME", "Axis, or variable, along the horizontal axis.") = None  # type: ignore[valid-type]

@@ -46,7 +46,7 @@ def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: Simul
     # Zarr raises only one of several failed writes, and asyncio would print the others
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     # left to the comparison at the end, which prints it as well
-    verdict = job.scenario.expected_deviation if isinstance(options, RunOptions) and not options.as_json else ""
+    verdict = job.scenario.expected_deviation_reason if isinstance(options, RunOptions) and not options.as_json else ""
     for remark in remarks(job.scenario):
         if remark != verdict:
             print(remark, file=sys.stderr)

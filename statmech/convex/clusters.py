@@ -85,18 +85,18 @@ class TwoClusters(NamedTuple):
     """Two clusters: fraction of label +1 and, for each mode, omega, nu, t (this module) and the penalty factor."""
 
     positives: float
-    variances: np.ndarray
+    mode_variances: np.ndarray
     shares: np.ndarray
     centre_powers: np.ndarray
     ridge: np.ndarray
 
     @property
-    def nonempty_modes(self) -> TwoClusters:
+    def without_empty_modes(self) -> TwoClusters:
         """The clusters without the modes of zero variance and zero distance between the centres.
 
         A weight vector that minimises a loss has no component in the omitted directions.
         """
-        is_present = (self.variances > 0) | (self.centre_powers > 0)
+        is_present = (self.mode_variances > 0) | (self.centre_powers > 0)
         return TwoClusters(self.positives, *(part[is_present] for part in self[1:]))
 
     @property
@@ -117,7 +117,7 @@ class TwoClusters(NamedTuple):
     @property
     def rank(self) -> float:
         """The fraction of directions with a nonzero variance within the clusters."""
-        return float(self.shares @ (self.variances > 0))
+        return float(self.shares @ (self.mode_variances > 0))
 
     @property
     def separation(self) -> float:
@@ -133,10 +133,10 @@ class TwoClusters(NamedTuple):
 
     @property
     def _nonzero_variances(self) -> np.ndarray:
-        return np.where(self.variances > 0, self.variances, 1.0)
+        return np.where(self.mode_variances > 0, self.mode_variances, 1.0)
 
     def _compute_separation(self, known_fractions: np.ndarray) -> float:
-        if np.any(self.centre_powers[self.variances == 0] > 0):
+        if np.any(self.centre_powers[self.mode_variances == 0] > 0):
             return np.inf
         return float(np.sqrt(np.sum(known_fractions * self.centre_powers / self._nonzero_variances)))
 

@@ -47,5 +47,5 @@ def label_error(teacher: LabelTeacher, R: np.ndarray | float) -> np.ndarray:
     size = np.abs(angle)
     t, weight = make_panel_rules(np.minimum(ANGLE_PANEL_EDGES.reshape((-1,) + (1,) * size.ndim), size), NODES)
     cosine = np.cos(t)
-    slope = teacher.response(np.zeros_like(t), cosine**2) * cosine
+    slope = teacher.mean_probability_slope(np.zeros_like(t), cosine**2) * cosine
     return 0.5 - np.sign(angle) * np.sqrt(2 / np.pi) * np.sum(weight * slope, axis=(0, -1))

@@ -176,7 +176,7 @@ def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | N
         teacher.right(TEST_FIELD_MEANS + FIELD_MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
         - teacher.right(TEST_FIELD_MEANS - FIELD_MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
     ) / (2 * FIELD_MEAN_DIFFERENCE_STEP)
-    if np.any(np.abs(teacher.response(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES) - by_differences) > 1e-6):
+    if np.any(np.abs(teacher.mean_probability_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES) - by_differences) > 1e-6):
         return "response is not the derivative of right with respect to the mean"
     return _find_log_derivative_problem(teacher)
 
@@ -184,19 +184,19 @@ def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | N
 def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
     """Return the reason why the logarithmic derivatives of a teacher are inconsistent, or None if they agree."""
     slope, bend = (
-        teacher.log_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
-        teacher.log_bend(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
+        teacher.log_probability_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
+        teacher.log_probability_concavity(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
     )
     if np.any(
         np.abs(
             slope * teacher.right(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)
-            - teacher.response(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)
+            - teacher.mean_probability_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)
         )
         > 1e-6
     ):
         return "log_slope is not response divided by right"
     ahead, behind = (
-        teacher.log_slope(TEST_FIELD_MEANS + step, TEST_FIELD_VARIANCES)
+        teacher.log_probability_slope(TEST_FIELD_MEANS + step, TEST_FIELD_VARIANCES)
         for step in (FIELD_MEAN_DIFFERENCE_STEP, -FIELD_MEAN_DIFFERENCE_STEP)
     )
     if np.any(np.abs(bend + (ahead - behind) / (2 * FIELD_MEAN_DIFFERENCE_STEP)) > 1e-5 * (1 + np.abs(bend))):

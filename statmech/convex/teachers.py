@@ -61,11 +61,11 @@ class Teacher(ABC):
         """Return the derivative g of ln P(y) with respect to the field's mean, and minus the second derivative."""
 
     @abstractmethod
-    def information(self, mse: np.ndarray) -> np.ndarray:
+    def fisher_information(self, mse: np.ndarray) -> np.ndarray:
         """Return the mean squared score at each mean squared error (L,) of the weights, from 0 to 1."""
 
     @abstractmethod
-    def log_evidence(self, mse: np.ndarray) -> np.ndarray:
+    def mean_log_evidence(self, mse: np.ndarray) -> np.ndarray:
         """Return the mean of ln P(y) at each mean squared error (L,) of the weights, from 0 to 1."""
 
     @property
@@ -87,42 +87,44 @@ class LabelTeacher(Teacher):
         """Return the probability of y = +1, averaged over a normal field of this mean and variance."""
 
     @abstractmethod
-    def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def mean_probability_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return the derivative of `right` with respect to the mean."""
 
     @abstractmethod
-    def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def log_probability_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return the derivative of ln(right), which is response/right, even where both underflow."""
 
     @abstractmethod
-    def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def log_probability_concavity(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return minus the second derivative of ln(right) with respect to the mean."""
 
     @abstractmethod
     def width(self, variance: np.ndarray) -> np.ndarray:
         """Return the width of the range of means where `right` rises from 0 to 1."""
 
-    def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def probability_derivatives(
+        self, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return `right` and its first two derivatives with respect to the mean."""
-        right, slope = self.right(mean, variance), self.log_slope(mean, variance)
-        return right, right * slope, right * (slope**2 - self.log_bend(mean, variance))
+        right, slope = self.right(mean, variance), self.log_probability_slope(mean, variance)
+        return right, right * slope, right * (slope**2 - self.log_probability_concavity(mean, variance))
 
     def draw(self, rng: np.random.Generator, u: np.ndarray) -> np.ndarray:
         return np.where(rng.random(u.shape) < self.probability(u), 1.0, -1.0)
 
     def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
-        return y * self.log_slope(y * mean, variance), self.log_bend(y * mean, variance)
+        return y * self.log_probability_slope(y * mean, variance), self.log_probability_concavity(y * mean, variance)
 
-    def information(self, mse: np.ndarray) -> np.ndarray:
+    def fisher_information(self, mse: np.ndarray) -> np.ndarray:
         mean, variance, weight = self._make_half_line_quadrature(mse)
-        return np.sum(weight * self.information_given_field(mean, variance), axis=-1)
+        return np.sum(weight * self.fisher_information_given_field(mean, variance), axis=-1)
 
-    def information_given_field(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def fisher_information_given_field(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return the mean squared score for a normal field of this mean and variance."""
-        slopes = self.log_slope(mean, variance) + self.log_slope(-mean, variance)
-        return self.response(mean, variance) * slopes
+        slopes = self.log_probability_slope(mean, variance) + self.log_probability_slope(-mean, variance)
+        return self.mean_probability_slope(mean, variance) * slopes
 
-    def log_evidence(self, mse: np.ndarray) -> np.ndarray:
+    def mean_log_evidence(self, mse: np.ndarray) -> np.ndarray:
         from scipy.special import xlog1py, xlogy
 
         mean, variance, weight = self._make_half_line_quadrature(mse)
@@ -153,22 +155,24 @@ class SignTeacher(LabelTeacher):
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return self.flip + (1 - 2 * self.flip) * normal_cdf(mean / _positive_deviation(variance))
 
-    def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def mean_probability_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         scale = _positive_deviation(variance)
         return (1 - 2 * self.flip) * normal_density(mean / scale) / scale
 
-    def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        response = self.response(mean, variance)
+    def probability_derivatives(
+        self, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        response = self.mean_probability_slope(mean, variance)
         return self.right(mean, variance), response, -mean / _positive_deviation(variance) ** 2 * response
 
-    def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def log_probability_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         if self.flip > 0:
-            return self.response(mean, variance) / self.right(mean, variance)
+            return self.mean_probability_slope(mean, variance) / self.right(mean, variance)
         scale = _positive_deviation(variance)
         return reversed_hazard(mean / scale) / scale
 
-    def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        slope, scale = self.log_slope(mean, variance), _positive_deviation(variance)
+    def log_probability_concavity(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        slope, scale = self.log_probability_slope(mean, variance), _positive_deviation(variance)
         if self.flip > 0:
             return slope * (slope + mean / scale / scale)
         return slope * reversed_hazard_excess(mean / scale) / scale
@@ -195,17 +199,19 @@ class ProbitTeacher(LabelTeacher):
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return SignTeacher().right(mean, variance + self.noise**2)
 
-    def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return SignTeacher().response(mean, variance + self.noise**2)
+    def mean_probability_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return SignTeacher().mean_probability_slope(mean, variance + self.noise**2)
 
-    def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return SignTeacher().derivatives(mean, variance + self.noise**2)
+    def probability_derivatives(
+        self, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return SignTeacher().probability_derivatives(mean, variance + self.noise**2)
 
-    def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return SignTeacher().log_slope(mean, variance + self.noise**2)
+    def log_probability_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return SignTeacher().log_probability_slope(mean, variance + self.noise**2)
 
-    def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        return SignTeacher().log_bend(mean, variance + self.noise**2)
+    def log_probability_concavity(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return SignTeacher().log_probability_concavity(mean, variance + self.noise**2)
 
     def width(self, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance + self.noise**2)
@@ -229,23 +235,25 @@ class LogitTeacher(LabelTeacher):
         left = np.exp(self._average_logistic(mean, variance).log)
         return np.where(np.asarray(mean) > 0, 1 - left, left)
 
-    def response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def mean_probability_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         average = self._average_logistic(mean, variance)
         return self.gain * np.exp(average.log) * average.slope
 
-    def derivatives(self, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def probability_derivatives(
+        self, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         left, above = self._average_logistic(mean, variance), np.asarray(mean) > 0
         F = np.exp(left.log)
         second = self.gain**2 * F * (left.slope**2 - left.minus_log_curvature)
         return np.where(above, 1 - F, F), self.gain * F * left.slope, np.where(above, -second, second)
 
-    def log_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def log_probability_slope(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return self.gain * self._log_slope_from_average(mean, self._average_logistic(mean, variance))
 
-    def log_bend(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def log_probability_concavity(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return self.gain**2 * self._log_bend_from_average(mean, self._average_logistic(mean, variance))
 
-    def information_given_field(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def fisher_information_given_field(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         left = self._average_logistic(mean, variance)
         return (self.gain * left.slope) ** 2 * _logistic_odds(left)
 
@@ -291,14 +299,14 @@ class LinearTeacher(Teacher):
         return u + self.noise * rng.standard_normal(u.shape)
 
     def score(self, y: np.ndarray, mean: np.ndarray, variance: Array) -> tuple[np.ndarray, np.ndarray]:
-        information = self.information(variance)
+        information = self.fisher_information(variance)
         return (y - mean) * information, np.broadcast_to(information, np.shape(mean))
 
-    def information(self, mse: np.ndarray) -> np.ndarray:
+    def fisher_information(self, mse: np.ndarray) -> np.ndarray:
         return 1 / np.maximum(mse + self.noise**2, MIN_FIELD_VARIANCE)
 
-    def log_evidence(self, mse: np.ndarray) -> np.ndarray:
-        return -0.5 * (1 + np.log(2 * np.pi / self.information(mse)))
+    def mean_log_evidence(self, mse: np.ndarray) -> np.ndarray:
+        return -0.5 * (1 + np.log(2 * np.pi / self.fisher_information(mse)))
 
 
 def _positive_deviation(variance: Array) -> np.ndarray:

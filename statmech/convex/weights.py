@@ -87,7 +87,7 @@ class WeightDistribution(ABC):
         variance_between = sum(joint[i] * fraction[j] * (centre[i] - centre[j]) ** 2 for i, j in self._component_pairs)
         return np.minimum(error + np.sum(weight * variance_between, axis=-1), 1.0)  # rounding may exceed the prior
 
-    def information(self, precision: np.ndarray) -> np.ndarray:
+    def mutual_information(self, precision: np.ndarray) -> np.ndarray:
         """Return the mutual information of a weight and its field, in nats, at each precision (L,)."""
         s = np.clip(precision, *FIELD_PRECISION_BOUNDS)
         information_within = np.sum([0.5 * p * np.log1p(s * tau) for p, _, tau in self.pieces], axis=0)

@@ -77,7 +77,7 @@ def measured_error(
         target = teacher.compute_outputs(y)
         if not activation.has_closed_forms:
             return float(np.mean((target - network.v @ activation.both(network.fields(y, normals))[0]) ** 2)) / 2
-        outputs = network.v @ activation.given(network.teacher_coefficients @ y, network.variances[:, None])
+        outputs = network.v @ activation.given(network.teacher_coefficients @ y, network.residual_variances[:, None])
         squares = sum_weighted_pairs(
             average_field_pairs(activation.I2, get_diagonals(network.Q), network.Q, get_diagonals(network.Q)),
             network.v,
@@ -146,7 +146,7 @@ class _StudentNetwork(NamedTuple):
     v: np.ndarray
 
     @property
-    def variances(self) -> np.ndarray:
+    def residual_variances(self) -> np.ndarray:
         return np.maximum(get_diagonals(self.residual_covariance), 0.0)
 
     def fields(self, y: np.ndarray, normals: np.ndarray) -> np.ndarray:

@@ -249,7 +249,7 @@ class _SmallDifferenceStudents(NamedTuple):
         )
         for k in range(K):
             for m in range(M):
-                total = total - 2 * rest[:, m] * self.v[:, k] * self._average_teacher_and_change(
+                total = total - 2 * rest[:, m] * self.v[:, k] * self._average_teacher_change_product(
                     fields, k, self.rows[m], nodes
                 )
             for l in range(k + 1):
@@ -266,7 +266,7 @@ class _SmallDifferenceStudents(NamedTuple):
         signs = np.concatenate([sign, np.ones_like(product[..., :1])], axis=-1)
         return unit, np.take_along_axis(signs, unit[..., None], axis=-1)[..., 0]
 
-    def _average_teacher_and_change(
+    def _average_teacher_change_product(
         self, fields: _FieldChanges, k: int, row: np.ndarray, nodes: QuadratureRule
     ) -> np.ndarray:
         """Average g(y) (g(h_k) - g(b_k))."""
@@ -283,7 +283,7 @@ class _SmallDifferenceStudents(NamedTuple):
         """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
         if not _inherits_activation_function(self.activation, Relu):
             return self._integrate_change_product(fields, k, l, nodes)
-        closed = self._average_relu_changes(fields, k, l)
+        closed = self._average_relu_change_product(fields, k, l)
         return closed if same.all() else np.where(same, closed, self._integrate_change_product(fields, k, l, nodes))
 
     def _integrate_change_product(self, fields: _FieldChanges, k: int, l: int, nodes: QuadratureRule) -> np.ndarray:
@@ -301,7 +301,7 @@ class _SmallDifferenceStudents(NamedTuple):
         return weight @ (uu * self.activation.J2(C) + self.activation.J2_along(C, E)) @ weight
 
     @staticmethod
-    def _average_relu_changes(fields: _FieldChanges, k: int, l: int) -> np.ndarray:
+    def _average_relu_change_product(fields: _FieldChanges, k: int, l: int) -> np.ndarray:
         """Average the product of two students' differences from the same ReLU unit, in closed form."""
         sizes = [_average_squared_relu_change(*fields.pair_covariances(i, i)) for i in (k, l)]
         if k == l:

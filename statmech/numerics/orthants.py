@@ -198,14 +198,14 @@ class Correlations:
         rest = {(k, l): self.cosine[k, l] - self.cosine[0, k] * self.cosine[0, l] for k in (1, 2, 3) for l in (1, 2, 3)}
         variances = xp.stack([self.squared_sines[0, k] for k in (1, 2, 3)])
         largest = xp.max(variances, axis=0)
-        result = self._eliminate_second_variable(rest, 3, 1, 2)
+        result = self._compute_determinant_with_pivot(rest, 3, 1, 2)
         for k, l, m in ((2, 1, 3), (1, 2, 3)):
             result = xp.where(
-                self.squared_sines[0, k] == largest, self._eliminate_second_variable(rest, k, l, m), result
+                self.squared_sines[0, k] == largest, self._compute_determinant_with_pivot(rest, k, l, m), result
             )
         return self._has_no_coincident_pair(range(4), range(4)) * xp.maximum(result, 0.0)
 
-    def _eliminate_second_variable(self, rest: dict[tuple[int, int], Array], k: int, l: int, m: int) -> Array:
+    def _compute_determinant_with_pivot(self, rest: dict[tuple[int, int], Array], k: int, l: int, m: int) -> Array:
         """Return the determinant of the variables k, l, m given variable 0, by elimination of k."""
         pivot = self.squared_sines[0, k]
         variances = (
@@ -247,7 +247,7 @@ class Correlations:
     def compute_orthant_probability(self) -> Array:
         """Return the probability that all four variables are positive."""
         xp, determinant_3 = self.xp, self._compute_determinant_3(1, 2, 3)
-        phi, weight = self._path(determinant_3)
+        phi, weight = self._make_path_quadrature(determinant_3)
         sin2, cos2 = xp.sin(phi) ** 2, xp.cos(phi) ** 2
         total = sum(
             angle_from_sine_cosine(safe_sqrt(self.squared_sines[pair]), self.cosine[pair])
@@ -270,7 +270,7 @@ class Correlations:
             result = xp.where(same, (2 * np.pi - total_of_rest) / (4 * np.pi), result)
         return result
 
-    def _path(self, determinant_3: Array) -> tuple[Array, Array]:
+    def _make_path_quadrature(self, determinant_3: Array) -> tuple[Array, Array]:
         """Return nodes and weights (NODES, ...) for phi in [0, pi/2], dense on the smallest angular scale."""
         xp = self.xp
         scales = [

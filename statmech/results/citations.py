@@ -74,7 +74,7 @@ def get_citation_keys(scenario: AbstractScenario) -> list[str]:
     ['miyoshi2005', 'anlauf1989']
     """
     kinds = scenario.classes()
-    cites = [scenario.CITES, *(getattr(kinds[name], "cites", ()) for name in scenario.list_chosen_names())]
+    cites = [scenario.CITES, *(getattr(kinds[name], "cites", ()) for name in scenario.list_chosen_class_names())]
     inputs = ensure_tuple(getattr(scenario, "inputs", ()))
     if any(distribution.has_unequal_variances for distribution in inputs):
         cites.append(scenario.UNEQUAL_VARIANCE_CITES)

@@ -80,7 +80,7 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
         lambda values: _compute_deviation(
             values, expected[values.name], corrections.get_theory_standard_error(solution, values.name)
         )
-    ).where(not scenario.expected_deviation)
+    ).where(not scenario.expected_deviation_reason)
     recorded = [name for name in scenario.recorded_coordinates if name in deviations.dims]
     deviations = deviations.assign_attrs(seeds=_find_min_seed_count(runs), recorded=list(scenario.recorded_coordinates))
     return deviations.assign_attrs(_count_compared_values(compared, deviations, recorded))

@@ -40,7 +40,7 @@ class Lock:
         self.path = path
         self._file = open_regular_text_file(path, os.O_RDWR | os.O_CREAT)
 
-    def take(self, mode: int) -> bool:
+    def try_acquire(self, mode: int) -> bool:
         """Try to take the lock, `SHARED_LOCK` or `EXCLUSIVE_LOCK`, and return False if another process holds it."""
         while self._try_lock(mode):
             if _is_open_file_at(self._file, self.path):
@@ -149,7 +149,7 @@ def lock_for_writing(path: Path, exclusive: bool = False, wait: Callable[[str], 
     """
     lock, start = Lock(_get_writing_lock_path(path)), time.monotonic()
     try:
-        while not lock.take(EXCLUSIVE_LOCK if exclusive else SHARED_LOCK):
+        while not lock.try_acquire(EXCLUSIVE_LOCK if exclusive else SHARED_LOCK):
             if wait and time.monotonic() - start > LOCK_WAIT_NOTICE_SECONDS:
                 wait(find_writing_process(path) or "another process")
                 wait = None
@@ -181,7 +181,7 @@ def open_regular_text_file(path: Path, flags: int) -> IO[str]:
 def _acquire_lock(lock: Lock, mode: int, sentence: str, hint: str = "") -> None:
     """Take a lock and sign it, or raise `StoreError` with the name of its owner."""
     for _ in range(LOCK_RETRIES):
-        if lock.take(mode):
+        if lock.try_acquire(mode):
             lock.sign()
             return
         time.sleep(LOCK_RETRY_SECONDS)

@@ -247,7 +247,7 @@ def describe_changed_code(path: Path, stored: AbstractScenario, recorded: dict[s
     if recorded is None:  # an early version did not record the code
         return ""
     own_code.record_replaced_functions()
-    current = stored.code_digests()
+    current = stored.user_code_digests()
     changed = sorted(name for name in current | recorded if current.get(name) != recorded.get(name))
     if not changed:
         return ""

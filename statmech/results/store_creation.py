@@ -197,7 +197,7 @@ def _copy_chunk(
     if seeds.start >= seeds.stop:
         return
     states = new.read_states(chunk)
-    values, made_by = new.make_buffer(chunk, states), new.read_versions(chunk)
+    values, made_by = new.load_chunk_buffer(chunk, states), new.read_versions(chunk)
     for index, source in sources.items():
         inside = tuple(i - start for i, start in zip(index, chunk.first_index, strict=True))
         stored = old_states[source][seeds]
@@ -248,7 +248,7 @@ def _create_empty(
         )
 
     for name, variable in scenario.variables.items():
-        add(name, variable.dims, variable.missing, variable.described)
+        add(name, variable.dims, variable.missing, variable.dataset_attributes)
     if fingerprinted:
         add(
             FINGERPRINT_VARIABLE, (), np.uint64(0), {"long_name": "binds a run's numbers to its position in this sweep"}

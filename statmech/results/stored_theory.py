@@ -117,7 +117,7 @@ def list_theory_differences(scenario: AbstractScenario, stored: AbstractScenario
 
 def get_keys_ignored_by_theory(scenario: AbstractScenario) -> set[str]:
     """Return the keys of a scenario that have no effect on its theory."""
-    return {"seeds", "key", "figure", *scenario.SIMULATION_KEYS, *scenario.keys_ignored_by_theory}
+    return {"seeds", "key", "figure", *scenario.SIMULATION_ONLY_KEYS, *scenario.keys_ignored_by_theory}
 
 
 def _get_fixed_theory_entries(scenario: AbstractScenario) -> dict[str, Any]:

@@ -118,7 +118,7 @@ class SweepStore:
         except Exception:  # zarr and its codecs raise various errors on a corrupted file
             return np.full(chunk.shape, MISSING_STATE, "int8")
 
-    def make_buffer(self, chunk: Chunk, states: np.ndarray) -> dict[str, np.ndarray]:
+    def load_chunk_buffer(self, chunk: Chunk, states: np.ndarray) -> dict[str, np.ndarray]:
         """Return arrays for a chunk's variables, with stored values of finished runs and missing values elsewhere."""
         finished = states == DONE_STATE
         variables = {}
@@ -136,7 +136,7 @@ class SweepStore:
         """
         try:
             with lock_for_writing(self.path):
-                self._check_identity()
+                self._check_not_replaced()
                 self.write_without_lock(chunk, values, states)
         except StoreError:
             raise
@@ -182,7 +182,7 @@ class SweepStore:
     def mark_missing(self, chunk: Chunk) -> None:
         """Mark all runs of a chunk as missing. Raises `StoreError` if the store has been replaced meanwhile."""
         with lock_for_writing(self.path):
-            self._check_identity()
+            self._check_not_replaced()
             self.state[chunk.slices] = np.full(chunk.shape, MISSING_STATE, "int8")
 
     def faults(self, chunk: Chunk, states: np.ndarray) -> list[str]:
@@ -212,7 +212,7 @@ class SweepStore:
             zip(states.tolist(), counts.tolist(), strict=True)
         )
 
-    def _check_identity(self) -> None:
+    def _check_not_replaced(self) -> None:
         """Raise `StoreError` if the store is not the one that was opened."""
         try:
             same = (

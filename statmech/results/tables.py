@@ -206,7 +206,7 @@ def _make_deviations_table(results: Results) -> Table:
         list(comparison.iterate_deviation_rows(distance)),
         comparison.count_converged_runs(results),
     )
-    judged = comparison.has_enough_seeds(distance) and not results.scenario.expected_deviation
+    judged = comparison.has_enough_seeds(distance) and not results.scenario.expected_deviation_reason
     limit = comparison.get_deviation_bound(distance) if judged else math.inf
     rows = [
         (
@@ -220,7 +220,7 @@ def _make_deviations_table(results: Results) -> Table:
         _select_config_coordinates(deviation_rows[0].cell, results), deviation_rows[0].largest_deviations, converged
     )
     title = PREDICTED_DEVIATIONS_TITLE if predicted else DEVIATIONS_TITLE
-    reason = results.scenario.expected_deviation
+    reason = results.scenario.expected_deviation_reason
     notes = (
         []
         if reason
@@ -358,7 +358,7 @@ def _make_columns(cell: Iterable[str], variables: Iterable[str], converged: Any)
 
 def _select_config_coordinates(cell: dict[str, Any], results: Results) -> dict[str, Any]:
     """Return the coordinates of a parameter combination that are config keys, such as alpha but not P."""
-    return {name: value for name, value in cell.items() if name not in results.scenario.COORDINATES}
+    return {name: value for name, value in cell.items() if name not in results.scenario.NON_KEY_COORDINATES}
 
 
 def _make_coordinate_cells(cell: dict[str, Any], results: Results) -> list[TableCell]:

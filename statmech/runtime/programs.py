@@ -121,7 +121,7 @@ class CachedProgram:
         def flat(*arrays: Any) -> tuple[Array, ...]:
             return self.function(static, *jax.tree.unflatten(tree, arrays))
 
-        path = self._path(static, str(tree), shapes)
+        path = self._get_program_file(static, str(tree), shapes)
         if path is None:
             return flat
         if (program := jax_cache.load_checked(path)) is not None:
@@ -136,7 +136,7 @@ class CachedProgram:
         jax_cache.save_checked_file(path, program)
         return exported.call
 
-    def _path(self, static: Any, tree: str, shapes: Any) -> Path | None:
+    def _get_program_file(self, static: Any, tree: str, shapes: Any) -> Path | None:
         """Return the program's file, or None if the program cannot be stored."""
         import jax
 

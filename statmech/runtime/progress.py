@@ -87,7 +87,7 @@ class NotebookBar(ProgressBar):
         from IPython.display import display
 
         super().__init__(title)
-        self._handle, self._due = display(self._line(title), raw=True, display_id=True), 0.0
+        self._handle, self._due = display(self._make_mime_bundle(title), raw=True, display_id=True), 0.0
 
     def show(self) -> None:
         """Show the current progress, at most every 0.3 s."""
@@ -100,10 +100,10 @@ class NotebookBar(ProgressBar):
         self._write("")
 
     def _write(self, text: str) -> None:
-        self._handle.update(self._line(text), raw=True)
+        self._handle.update(self._make_mime_bundle(text), raw=True)
 
     @staticmethod
-    def _line(text: str) -> dict[str, str]:
+    def _make_mime_bundle(text: str) -> dict[str, str]:
         return {"text/plain": text, "text/html": escape(text)}
 
 

@@ -62,7 +62,7 @@ def _find_problems_without_keys(
 
 def _find_valid_key_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid_keys: set[str]) -> list[Problem]:
     """Find problems of the valid keys that remain however the invalid keys are corrected."""
-    keys: dict[str, Any] = kind._collect_fields(config)  # type: ignore[operator]
+    keys: dict[str, Any] = kind._convert_config_to_fields(config)  # type: ignore[operator]
     keys["zipped"], incomplete = _split_zip_groups(keys.get("zipped", ()), invalid_keys)
     invalid_keys = invalid_keys | incomplete
     parameters = {name: value for name, value in keys["parameters"].items() if name not in invalid_keys}

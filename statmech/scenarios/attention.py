@@ -67,7 +67,7 @@ class Attention(AbstractScenario):
         x_key="t",
         start={"attention": ["brownian-bridge"], "error_rate": 0.1, "t": 5, "N": 200, "seeds": 4},
         num_points=30,
-        presets={
+        preset_views={
             "Attentive Perceptron: errors and features": View(
                 {"attention": ["brownian-bridge", "constant"], "error_rate": 0.1, "t": 10},
                 show=("eps_g", "features"),
@@ -112,7 +112,7 @@ class Attention(AbstractScenario):
         """Coordinates of the dataset dimensions other than the sweep axes."""
         return {"t": np.asarray(self.t)}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         dimensions = [cell.N for cell in self.cells()]
         drawn_seconds = sum(SAMPLING_SECONDS_PER_FEATURE * N * N for N in set(dimensions))
         return self.t[-1] * (

@@ -53,7 +53,7 @@ class AbstractScenario(ConfigKeys):
         """Return the name of the module that defines this kind, shared by its simulation and theory."""
         return cls.__module__.rpartition(".")[2]
 
-    def code_digests(self) -> dict[str, str]:
+    def user_code_digests(self) -> dict[str, str]:
         """Return the SHA-256 of each user file with a class that this scenario uses."""
         return own_code.digest_user_code(find_used_classes(self))
 

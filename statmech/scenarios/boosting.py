@@ -95,14 +95,14 @@ class Boosting(AbstractScenario):
     AXES: ClassVar = ("booster", "N", PARAMETERS, "s", "P", "flip", "cap")
     TITLE: ClassVar = "boosting"
     CITES: ClassVar = ("jackson1996", "freund1997")
-    SIMULATION_KEYS: ClassVar = ("tests",)
+    SIMULATION_ONLY_KEYS: ClassVar = ("tests",)
     PAGE: ClassVar = Page(
         x_key="P",
         start={"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},
         min_x=10,
         num_points=8,
-        integer_values=True,
-        presets={
+        has_integer_x_values=True,
+        preset_views={
             "Jackson & Craven: stages of boosting": View(
                 {"s": 5, "P": 3000}, show=("stages", "eps_g"), log=("x", "y"), figures=("boosting",)
             ),
@@ -146,7 +146,7 @@ class Boosting(AbstractScenario):
     def unsolved(self) -> str:
         return "" if 0 in ensure_tuple(self.flip) else "the bounds of Lemmas 1 and 2 are those of labels without flips"
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: BoostingCell) -> float:

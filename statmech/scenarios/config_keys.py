@@ -74,7 +74,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _collect_fields(cls, config: dict[str, Any]) -> dict[str, Any]:
+    def _convert_config_to_fields(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Convert a flat config to fields: expand zip groups and collect the parameters."""
         config = dict(config)
         if inner := {"zipped", PARAMETERS} & config.keys():  # internal fields that users must not set
@@ -121,9 +121,9 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
         adapter = TIME_FUNCTION_ADAPTER if name in cls.OPTIMISABLE_KEYS else PARAMETER_ADAPTERS[keys[0].type]
         values = adapter.validate_python(raw_value)
         for index, value in enumerate(ensure_tuple(values) if keys[0].choices else ()):
-            if all(key.type_problem(value) for key in keys):
+            if all(key.find_type_problem(value) for key in keys):
                 raise ScenarioError(
-                    [((name, index) if is_axis(values) else (name,), keys[0].type_problem(value) or "")]
+                    [((name, index) if is_axis(values) else (name,), keys[0].find_type_problem(value) or "")]
                 )
         return values
 
@@ -175,7 +175,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
             *self.variables,
             *self.theory_only_variables,
             *COMMON_COORDINATES,
-            *self.COORDINATES,
+            *self.NON_KEY_COORDINATES,
             *RESERVED_STORE_NAMES,
         )
         names_by_lowercase: dict[str, str] = {}
@@ -213,7 +213,12 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
         The result is not cached, because a user may register a rule with new parameters at any time.
         """
-        return {**COMMON_COORDINATES, **cls.COORDINATES, **collect_parameters(cls.classes()), **_describe_fields(cls)}
+        return {
+            **COMMON_COORDINATES,
+            **cls.NON_KEY_COORDINATES,
+            **collect_parameters(cls.classes()),
+            **_describe_fields(cls),
+        }
 
     @classmethod
     def axis_names(cls) -> list[str]:

@@ -33,7 +33,7 @@ class ControlledCell(Cell):
         return {name: options for name, options in self.controls if isinstance(options, OptimalControlOptions)}
 
     @property
-    def polynomials(self) -> dict[str, PiecewisePolynomial]:
+    def control_polynomials(self) -> dict[str, PiecewisePolynomial]:
         """Known functions of time as piecewise polynomials, which JAX can trace."""
         return {name: control.polynomials for name, control in self.known_controls.items()}
 
@@ -43,7 +43,7 @@ class ControlledCell(Cell):
         return collect_segment_starts(control for _, control in self.controls)
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def control_segment_layout(self) -> tuple[Any, ...]:
         """Segment edges, and number of values per segment of each function of time.
 
         Cells with equal layouts are integrated together.

@@ -91,7 +91,7 @@ class LossCell(Cell):
         return LossSetting(self.loss, self.teacher, self.penalty, self.weights)
 
     @property
-    def converted_loss(self) -> Loss:
+    def loss_for_teacher_outputs(self) -> Loss:
         """The loss, as a function of stabilities for labels and of residuals for real outputs."""
         return convert_to_stability_loss(self.loss) if self.teacher.labels else self.loss
 

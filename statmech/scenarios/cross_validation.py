@@ -96,7 +96,7 @@ class Study(AbstractScenario):
     on_data: ClassVar = True
     KINDS: ClassVar = CLASSIFIERS
     TITLE: ClassVar = "cross-validation"
-    COORDINATES: ClassVar = {
+    NON_KEY_COORDINATES: ClassVar = {
         "fold": ConfigKey("fold", "held-out fold", int),
         "vertical": ConfigKey("vertical", "point along the second attribute", int),
         "horizontal": ConfigKey("horizontal", "point along the first attribute", int),
@@ -183,7 +183,7 @@ class Study(AbstractScenario):
                 yield ("positions",), f"{name} has no sequences, in which attributes have positions"
                 break
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: StudyCell) -> float:
@@ -211,6 +211,6 @@ class StudyCell(Cell):
     def random(self, key: int, seed: int) -> int:
         """Return the random state for a classifier, from the config's key and the seed of a run."""
         seed_values = rename_keys_for_seeds(
-            self.classifier.identity, {"error_rate": "delta", "lam_per_example": "decay"}
+            self.classifier.random_seed_parameters, {"error_rate": "delta", "lam_per_example": "decay"}
         )
         return hash_identity({"name": self.name, "data": self.data, **seed_values, "key": key, "seed": seed})[0]

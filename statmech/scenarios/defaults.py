@@ -27,9 +27,9 @@ class ScenarioDefaults(Grid):
     TITLE: ClassVar[str] = ""  # heading of pages
     CITES: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers behind the theory
     UNEQUAL_VARIANCE_CITES: ClassVar[tuple[str, ...]] = ()  # further bibliography keys for inputs of unequal variance
-    COORDINATES: ClassVar[dict[str, ConfigKey]] = {}  # dataset coordinates other than config keys
-    IMPLIED_KEYS: ClassVar[tuple[str, ...]] = ()  # required keys that other keys of a config can imply
-    SIMULATION_KEYS: ClassVar[tuple[str, ...]] = ()  # theory ignores these keys, like `seeds` and `key`
+    NON_KEY_COORDINATES: ClassVar[dict[str, ConfigKey]] = {}  # dataset coordinates other than config keys
+    KEYS_IMPLIED_BY_OTHERS: ClassVar[tuple[str, ...]] = ()  # required keys that other keys of a config can imply
+    SIMULATION_ONLY_KEYS: ClassVar[tuple[str, ...]] = ()  # theory ignores these keys, like `seeds` and `key`
     PAGE: ClassVar[Page | None] = None  # initial page of the explorer; None for kinds without a page
     workers: ClassVar[int | None] = None  # parallel threads; None for one per core
 
@@ -37,7 +37,7 @@ class ScenarioDefaults(Grid):
         """Yield the problems specific to this kind of scenario."""
         return iter(())
 
-    def find_data_problems(self) -> Iterator[Problem]:
+    def find_input_file_problems(self) -> Iterator[Problem]:
         """Find reasons why the scenario's data sets or files cannot be used in a simulation."""
         return iter(())
 
@@ -50,11 +50,11 @@ class ScenarioDefaults(Grid):
         """Variables computed by theory only."""
         return {}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all cells on one core."""
         return DEFAULT_SECONDS_PER_RUN * math.prod(self.shape.values())
 
-    def list_programs(self) -> set[Any]:
+    def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of simulation and theory, or an empty set if not counted."""
         return set()
 
@@ -74,7 +74,7 @@ class ScenarioDefaults(Grid):
         return ""
 
     @property
-    def expected_deviation(self) -> str:
+    def expected_deviation_reason(self) -> str:
         """Reason why deviations from theory are expected and not tested, or an empty string."""
         return ""
 

@@ -151,7 +151,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
     CHOICE: ClassVar = "descent"
     KINDS: ClassVar = DESCENTS
-    FURTHER_CHOICES: ClassVar = {"loss": DESCENT_LOSSES}
+    FURTHER_CLASS_CHOICES: ClassVar = {"loss": DESCENT_LOSSES}
     AXES: ClassVar = (
         *("descent", "loss", "penalty", "l1_ratio", "teacher", "flip", "noise", "gain", "weights", "rho", PARAMETERS),
         *("N", "lam", "alpha", "eta", "schedule", "batch", "sampling"),
@@ -159,7 +159,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
     OMITTED_DEFAULTS: ClassVar = DESCENT_OMITTED_DEFAULTS
     TITLE: ClassVar = "descent"
     CITES: ClassVar = ("celentano2021", "gerbelot2024", "lu2021")
-    COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
+    NON_KEY_COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
     PAGE: ClassVar = Page(
         x_key="epochs",
         start={
@@ -168,10 +168,10 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         },
         min_x=1,
         num_points=13,
-        integer_values=True,
+        has_integer_x_values=True,
         keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
         view=View(show=("eps_g", "train_loss"), log=("x",)),
-        presets={
+        preset_views={
             "the stopped hinge": View({"descent": ["gradient"], "loss": "hinge"}, show=("eps_g", "eps_t"), log=("x",)),
             "batches drawn independently": View(
                 {
@@ -251,7 +251,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         yield from self._find_batch_problems()
         yield from self._find_divergent_rates()
         yield from self._find_coordinatewise_problems()
-        yield from self._find_descents_without_limit()
+        yield from self._find_descents_without_N_limit()
 
     def _find_start_problems(self) -> Iterator[Problem]:
         """Find starts with a cosine, but with length 0."""
@@ -292,7 +292,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
                 yield ("eta",), f"eta = {values['eta']:g} diverges: {condition}"
                 return
 
-    def _find_descents_without_limit(self) -> Iterator[Problem]:
+    def _find_descents_without_N_limit(self) -> Iterator[Problem]:
         """Find descents without a limit for N -> infinity."""
         for values in self.iterate_combinations("descent", *self.parameters):
             if sentence := self.make_component(values).problem:
@@ -345,7 +345,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
         return {"epochs": np.asarray(self.epochs)}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
@@ -412,7 +412,7 @@ class DescentCell(LossCell):
         return self.penalty.split_strength(self.lam)
 
     @property
-    def coordinatewise(self) -> bool:
+    def has_coordinatewise_steps(self) -> bool:
         """True if steps act on single weights, so that the distribution of the teacher's weights matters."""
         return self.descent.coordinatewise or self.strengths[0] > 0
 
@@ -444,7 +444,7 @@ def choose_descent_engine(cell: DescentCell) -> str:
     if cell.engine != "auto":
         return cell.engine
     is_short = cell.steps[-1] < MAX_DEFERRED_ENGINE_STEP_RATIO * cell.batch * cell.N
-    return "deferred" if is_short and not cell.coordinatewise else "explicit"
+    return "deferred" if is_short and not cell.has_coordinatewise_steps else "explicit"
 
 
 # seconds on one core, from the same measurements: per product of two array entries, per random number, and per step

@@ -69,11 +69,11 @@ class Clusters(AbstractScenario):
 
     CHOICE: ClassVar = "clusters"
     KINDS: ClassVar = CLUSTERS
-    FURTHER_CHOICES: ClassVar = {"loss": LOSSES}
+    FURTHER_CLASS_CHOICES: ClassVar = {"loss": LOSSES}
     AXES: ClassVar = ("clusters", "loss", "inputs", "distance", "positives", PARAMETERS, "N", "lam", "alpha")
     TITLE: ClassVar = "two clusters"
     CITES: ClassVar = ("mignacco2020", "loureiro2021mixtures")
-    COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
+    NON_KEY_COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
     PAGE: ClassVar = Page(
         x_key="alpha",
         start={
@@ -87,7 +87,7 @@ class Clusters(AbstractScenario):
         min_x=0.2,
         num_points=12,
         inputs=("spectrum",),
-        presets={
+        preset_views={
             "which penalty": View({"alpha": 2, "lam": 100}, x="lam", show=("eps_g",), log=("x",), figures=("clusters",))
         },
     )
@@ -138,9 +138,9 @@ class Clusters(AbstractScenario):
         yield from find_example_count_problems(self)
         input_problems = list(find_cluster_input_problems(self))
         yield from input_problems
-        yield from () if input_problems else self._find_penalty_problems()
+        yield from () if input_problems else self._find_zero_penalty_problems()
 
-    def _find_penalty_problems(self) -> Iterator[Problem]:
+    def _find_zero_penalty_problems(self) -> Iterator[Problem]:
         """Find the first vanishing penalty without a minimum or without equations."""
         for values in self.iterate_combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
             if values["lam"] != 0:
@@ -176,7 +176,7 @@ class Clusters(AbstractScenario):
     def derived_coordinates(self) -> dict[str, Any]:
         return {"P": compute_example_counts(self)}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(estimate_fit_seconds(cell.loss, cell.P, cell.N) for cell in self.cells())
 
@@ -229,7 +229,7 @@ class ClusterCell(Cell):
     index: tuple[int, ...]
 
     @property
-    def setting_values(self) -> tuple[Any, ...]:
+    def shared_setting_values(self) -> tuple[Any, ...]:
         """Values shared by cells that differ only in N, alpha and lambda."""
         return self.loss, self.kind, self.inputs, self.setting.intercept
 

@@ -44,7 +44,7 @@ class Grid(ScenarioKind):
         self.check_combination_count(concerned)
         return (values for values, _ in self._iterate_points(concerned))
 
-    def iterate_representatives(self, *names: str) -> Iterator[Any]:
+    def iterate_representative_cells(self, *names: str) -> Iterator[Any]:
         """Yield a cell for each combination of these keys, with the first value of every other axis."""
         first = {name: ensure_tuple(value)[0] for name, value in self.axis_values().items()}
         return (self.cell(first | values, ()) for values in self.iterate_combinations(*names))
@@ -111,7 +111,7 @@ class Grid(ScenarioKind):
             }
             yield {**fixed, **point_values}, index
 
-    def list_chosen_names(self) -> list[str]:
+    def list_chosen_class_names(self) -> list[str]:
         """Return the distinct names of the rules, learners, losses, ... selected by this scenario."""
         return list(dict.fromkeys(name for choice in self.choices() for name in ensure_tuple(getattr(self, choice))))
 

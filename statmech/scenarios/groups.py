@@ -15,7 +15,7 @@ def count_gram_variance_groups(inputs: Inputs, num_vectors: int, N: int) -> int:
     >>> [count_gram_variance_groups(Spectrum((0.5, 1.5)), num_vectors=4, N=N) for N in (60, 100)]
     [0, 2]
     """
-    number = inputs.num_groups
+    number = inputs.num_variance_groups
     return (
         number
         if num_vectors <= MAX_GRAM_VECTORS and MIN_DIRECTIONS_PER_ORDER_PARAMETER * number * num_vectors <= N

@@ -74,7 +74,7 @@ class Inference(ConditionalKeys, AbstractScenario):
     AXES: ClassVar = ("prior", PARAMETERS, "teacher", "flip", "noise", "gain", "N", "start", "alpha")
     TITLE: ClassVar = "inference"
     CITES: ClassVar = ("barbier2019", "donoho2009", "gyorgyi1990")
-    COORDINATES: ClassVar = {
+    NON_KEY_COORDINATES: ClassVar = {
         "P": ConfigKey("P", "number of stored examples", int, symbol="$P$"),
         "step": ConfigKey("step", "step of message passing", int),
     }
@@ -85,7 +85,7 @@ class Inference(ConditionalKeys, AbstractScenario):
         num_points=12,
         keys_without_slider=("noise", "gain"),
         view=View(show=("m", "eps_g")),
-        presets={
+        preset_views={
             "binary perceptron": View(
                 {"prior": ["binary"]}, show=("m", "eps_g"), figures=("binary_perceptron", "amp_steps")
             ),
@@ -139,7 +139,7 @@ class Inference(ConditionalKeys, AbstractScenario):
         """Coordinates of the steps of message passing, where 0 is the start."""
         return {"step": np.arange(self.steps + 1)}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(
             AMP_SECONDS_PER_ENTRY * cell.P * cell.N * min(self.steps, TYPICAL_AMP_STEPS) for cell in self.cells()

@@ -18,17 +18,17 @@ class ScenarioKind:
 
     CHOICE: ClassVar[str]  # key that selects the learning algorithm; also its name in messages
     KINDS: ClassVar[dict[str, type]]  # learning algorithms by name; their parameters become keys
-    FURTHER_CHOICES: ClassVar[dict[str, Mapping[str, type]]] = {}  # further keys that select a class
+    FURTHER_CLASS_CHOICES: ClassVar[dict[str, Mapping[str, type]]] = {}  # further keys that select a class
     AXES: ClassVar[tuple[str, ...]]  # possible axes, in the order of the dataset dimensions
     # AXES can list a parameter to fix its position; the dataset then contains it even at its default
 
     OPTIMISABLE_KEYS: ClassVar[tuple[str, ...]] = ()  # keys whose function of time can be optimised
-    STEPWISE_KEYS: ClassVar[tuple[str, ...]] = ()  # further keys that can change stepwise in time
+    STEPWISE_TIME_FUNCTION_KEYS: ClassVar[tuple[str, ...]] = ()  # further keys that can change stepwise in time
 
     @classmethod
     def choices(cls) -> dict[str, Mapping[str, type]]:
         """Return the keys that select a class, each with its possible classes by name."""
-        return {cls.CHOICE: cls.KINDS, **cls.FURTHER_CHOICES}
+        return {cls.CHOICE: cls.KINDS, **cls.FURTHER_CLASS_CHOICES}
 
     @classmethod
     def classes(cls) -> Mapping[str, type]:
@@ -36,7 +36,9 @@ class ScenarioKind:
 
         If two keys share the name of a class, the name under the second key gets this key as a suffix.
         """
-        further = [(key, name, kind) for key, kinds in cls.FURTHER_CHOICES.items() for name, kind in kinds.items()]
+        further = [
+            (key, name, kind) for key, kinds in cls.FURTHER_CLASS_CHOICES.items() for name, kind in kinds.items()
+        ]
         return {**cls.KINDS, **{f"{name} ({key})" if name in cls.KINDS else name: kind for key, name, kind in further}}
 
     @property

@@ -81,13 +81,13 @@ class LabelledRows(AbstractScenario):
     """
 
     CHOICE: ClassVar = "population"
-    IMPLIED_KEYS: ClassVar = ("population",)
+    KEYS_IMPLIED_BY_OTHERS: ClassVar = ("population",)
     KINDS: ClassVar = TABLE_POPULATIONS
-    FURTHER_CHOICES: ClassVar = {"loss": LOSSES}
+    FURTHER_CLASS_CHOICES: ClassVar = {"loss": LOSSES}
     AXES: ClassVar = ("inputs", "population", "loss", PARAMETERS, "lam", "P")
     TITLE: ClassVar = "real tables"
     CITES: ClassVar = ("loureiro2021mixtures", "mignacco2020")
-    COORDINATES: ClassVar[dict[str, ConfigKey]] = {}
+    NON_KEY_COORDINATES: ClassVar[dict[str, ConfigKey]] = {}
     PAGE: ClassVar = Page(
         x_key="P",
         start={
@@ -100,7 +100,7 @@ class LabelledRows(AbstractScenario):
         },
         min_x=20,
         num_points=10,
-        integer_values=True,
+        has_integer_x_values=True,
         view=View(log=("x",), show=("eps_y",)),
     )
     equations: ClassVar = (
@@ -153,14 +153,14 @@ class LabelledRows(AbstractScenario):
         if self.model == "moments" and {*ensure_tuple(self.loss)} != {"square"}:
             yield ("model",), "moments describe squared errors: the loss must be square"
 
-    def find_data_problems(self) -> Iterator[Problem]:
+    def find_input_file_problems(self) -> Iterator[Problem]:
         """Find the first table with too few rows or an unsupported target."""
         for values in self.iterate_combinations("inputs", "population", "loss", *self.parameters, "P"):
-            if problem := self._find_data_problem(values):
+            if problem := self._find_table_problem(values):
                 yield problem
                 return
 
-    def _find_data_problem(self, values: dict[str, Any]) -> Problem | None:
+    def _find_table_problem(self, values: dict[str, Any]) -> Problem | None:
         try:
             table = load_rows_table(values["inputs"])
         except ScenarioError as failure:
@@ -179,7 +179,7 @@ class LabelledRows(AbstractScenario):
     def data_digests(self) -> dict[str, str]:
         return compute_row_table_digests(self.inputs)
 
-    def diagnoses(self) -> Mapping[str, dict[str, Any]]:
+    def diagnose_tables(self) -> Mapping[str, dict[str, Any]]:
         """Return the diagnosis of each input table, keyed by the name of its inputs."""
         return diagnose_row_tables(self.inputs)
 
@@ -191,7 +191,7 @@ class LabelledRows(AbstractScenario):
     def theory_only_variables(self) -> dict[str, Variable]:
         return ROW_THEORY_VARIABLES
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 
@@ -231,7 +231,7 @@ class LabelledRowsCell(Cell):
         return load_rows_table(self.inputs)
 
     @property
-    def setting_values(self) -> tuple[Any, ...]:
+    def shared_setting_values(self) -> tuple[Any, ...]:
         """Everything that determines the error, except the penalty and the number of examples."""
         return self.inputs, self.population, self.loss, self.model, self.intercept
 

@@ -157,7 +157,7 @@ class Network(AbstractScenario):
     CHOICE: ClassVar = "network"
     KINDS: ClassVar = ACTIVATIONS
     OPTIMISABLE_KEYS: ClassVar = ("eta", "dropout")
-    STEPWISE_KEYS: ClassVar = ("noise",)
+    STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("noise",)
     seeds_per_batch: ClassVar = 64
     AXES: ClassVar[tuple[str, ...]] = (
         *("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", "dropout", PARAMETERS),
@@ -165,9 +165,9 @@ class Network(AbstractScenario):
     OMITTED_DEFAULTS: ClassVar = {"inputs": Gaussian(), "dropout": 0.0}
     TITLE: ClassVar = "networks"
     CITES: ClassVar[tuple[str, ...]] = ("saad1995", "biehl1995", "goldt2019")
-    SIMULATION_KEYS: ClassVar = ("dtype", "engine")
+    SIMULATION_ONLY_KEYS: ClassVar = ("dtype", "engine")
     UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019",)
-    COORDINATES: ClassVar = {
+    NON_KEY_COORDINATES: ClassVar = {
         "student": ConfigKey("student", "student, a unit of the network", int),
         "other": ConfigKey("other", "another student, or the same", int),
         "teacher_unit": ConfigKey("teacher_unit", "teacher unit", int),
@@ -191,7 +191,7 @@ class Network(AbstractScenario):
         num_points=30,
         inputs=("spectrum", "power_law"),
         view=View(x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
-        presets={
+        preset_views={
             "Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
             "Yoshida & Okada: inputs of two variances": View(
                 {"eta": 0.3, "t": 240, "inputs": {"spectrum": {"eigenvalues": [0.4, 1.6]}}},
@@ -406,10 +406,10 @@ class Network(AbstractScenario):
         return any(cell.has_symmetric_start for cell in self.cells())
 
     @property
-    def expected_deviation(self) -> str:
-        return SYMMETRIC_START_NOTE if self.has_symmetric_start else self._explain_few_directions()
+    def expected_deviation_reason(self) -> str:
+        return SYMMETRIC_START_NOTE if self.has_symmetric_start else self._explain_dominant_direction()
 
-    def _explain_few_directions(self) -> str:
+    def _explain_dominant_direction(self) -> str:
         """Explain why theory is inexact if one direction dominates the variance of the inputs."""
         for inputs, N in list_inputs_and_dimensions(self):
             modes = inputs.modes(N)
@@ -437,7 +437,7 @@ class Network(AbstractScenario):
             T, w = T[0], w[0]
         return {"teacher_T": ((*dims, "teacher_unit", "other_teacher_unit"), T), "w": ((*dims, "teacher_unit"), w)}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         steps = [self.t[-1] * cell.N * self._estimate_step_seconds(cell) for cell in self.cells()]
         return sum(steps) + NETWORK_BATCH_OVERHEAD_SECONDS * len(steps) / min(self.seeds, self.seeds_per_batch)
@@ -449,9 +449,9 @@ class Network(AbstractScenario):
         units = cell.K + cell.M
         return (
             NETWORK_STEP_SECONDS + (NETWORK_STEP_SECONDS_PER_UNIT + NETWORK_STEP_SECONDS_PER_PAIR * units) * units
-        ) * max(cell.num_gram_groups, 1)
+        ) * max(cell.num_gram_variance_groups, 1)
 
-    def list_programs(self) -> set[Any]:
+    def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine.
 
         Programs differ by activation and numbers of units, and by N if the engine uses weight vectors.
@@ -472,7 +472,7 @@ class Network(AbstractScenario):
 
     def uses_weight_vectors(self, cell: NetworkCell) -> bool:
         """Return True if a cell is simulated with weight vectors instead of the Gram matrix."""
-        return self.engine == "vectors" or not (cell.inputs.isotropic or cell.num_gram_groups)
+        return self.engine == "vectors" or not (cell.inputs.isotropic or cell.num_gram_variance_groups)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
         activation = self.make_component(values)
@@ -517,7 +517,7 @@ class NetworkCell(ControlledCell):
     @property
     def time_dependence(self) -> TimeDependence:
         """Decay, learning rate, noise and dropout as functions of time."""
-        time_functions = self.polynomials
+        time_functions = self.control_polynomials
         rate, noise, dropout = (time_functions.get(name) for name in ("eta", "noise", "dropout"))
         return TimeDependence(0.0, self.decay, rate or CONSTANT_SCHEDULE, noise=noise, dropout=dropout)
 
@@ -569,7 +569,7 @@ class NetworkCell(ControlledCell):
         """Reason why theory has no equations for this point, or an empty string."""
         if self.sign and self.M > 1:
             return f"theory has no equations for labels of a teacher of several units, here M = {self.M}"
-        if self.sign and not self.preserves_sign:
+        if self.sign and not self.teacher_preserves_sign:
             return "theory has equations for labels of teacher units whose g(x) has the sign of x only"
         if self.sign and type(self.activation).S2 is Activation.S2:
             return f"theory has no equations for students of {self.name} units that learn labels"
@@ -583,7 +583,7 @@ class NetworkCell(ControlledCell):
         return ""
 
     @property
-    def preserves_sign(self) -> bool:
+    def teacher_preserves_sign(self) -> bool:
         """True if the teacher's activation g(x) has the sign of x.
 
         Then the label of a single unit is the sign of its field.
@@ -617,20 +617,20 @@ class NetworkCell(ControlledCell):
         return all(map(is_permutation_symmetric, (Q, self.T))) and all(np.ptp(values) == 0 for values in (R, v, self.w))
 
     @property
-    def num_gram_groups(self) -> int:
+    def num_gram_variance_groups(self) -> int:
         """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
         return count_gram_variance_groups(self.inputs, self.K + self.M, self.N)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def activation_parameters(self) -> dict[str, Any]:
         """Parameters of the activation, by name."""
         return {name: getattr(self.activation, name) for name in get_parameters(self.activation)}
 
     @property
-    def described(self) -> str:
+    def message_description(self) -> str:
         """Description of the activation and the numeric keys for messages."""
         numbers = {name: getattr(self, name) for name in NUMERIC_NETWORK_KEYS} | self._used_dropout
-        values = {**numbers, **self.parameters, **dict(self.controls)}
+        values = {**numbers, **self.activation_parameters, **dict(self.controls)}
         return (
             f"{self.name} ({', '.join(f'{name} = {format_parameter_value(value)}' for name, value in values.items())})"
         )
@@ -653,7 +653,7 @@ class NetworkCell(ControlledCell):
         }
         identity = {
             "network": self.name,
-            **self.parameters,
+            **self.activation_parameters,
             **rename_keys_for_seeds({name: getattr(self, name) for name in NUMERIC_NETWORK_KEYS}, {"noise": "sigma"}),
             **matrices,
             "drawn": self.drawn,
@@ -674,8 +674,8 @@ class NetworkCell(ControlledCell):
 def _explain_nonnormal_fields(inputs: Inputs) -> str:
     """Explain why networks do not support these inputs."""
     reason = "errors of networks are averages over normal fields"
-    if inputs.centre_spectrum:
-        spectrum = list(inputs.centre_spectrum.eigenvalues)
+    if inputs.cluster_spectrum:
+        spectrum = list(inputs.cluster_spectrum.eigenvalues)
         return f"{reason}, of gaussian inputs, a spectrum or a power_law: write {{spectrum: {spectrum}}}"
     return f"{reason}, of gaussian inputs, a spectrum or a power_law, not of {format_inputs_label(inputs)}"
 

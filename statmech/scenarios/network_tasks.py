@@ -66,8 +66,11 @@ class NetworkTasks(TaskKeys, Network):
     )
     CITES: ClassVar = (*Network.CITES, "lee2021")
     TITLE: ClassVar = "networks of several tasks"
-    COORDINATES: ClassVar = {
-        **{name: Network.COORDINATES[name] for name in ("student", "other", "teacher_unit", *OPTIMUM_COORDINATES)},
+    NON_KEY_COORDINATES: ClassVar = {
+        **{
+            name: Network.NON_KEY_COORDINATES[name]
+            for name in ("student", "other", "teacher_unit", *OPTIMUM_COORDINATES)
+        },
         **TaskKeys.TASK_COORDINATES,
     }
     PAGE: ClassVar[Page | None] = Page(
@@ -78,7 +81,7 @@ class NetworkTasks(TaskKeys, Network):
         },
         **TASK_PAGE_OPTIONS,
         keys_without_slider=("M", "K"),  # the start fixes the numbers of units
-        presets={
+        preset_views={
             "Networks forget a first task": replace(TASK_ERRORS_VIEW, figures=("forgetting",)),
             "Networks rehearse it": replace(
                 TASK_ERRORS_VIEW, config={"protocol": {"replay": 0.1}}, figures=("replay",)
@@ -124,7 +127,7 @@ class NetworkTasks(TaskKeys, Network):
             yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
         if self.teacher.output == "sign":
             yield ("teacher",), "networks of several tasks learn outputs, not labels: remove `output: sign`"
-        for cell in self.iterate_representatives("network"):
+        for cell in self.iterate_representative_cells("network"):
             if not cell.activation.has_closed_forms:
                 reason = f"several tasks need an activation with closed forms of its averages, not {cell.name}"
                 yield ("network",), reason
@@ -137,9 +140,9 @@ class NetworkTasks(TaskKeys, Network):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
                 return
-        if min(ensure_tuple(self.overlap)) < self.min_overlap:
+        if min(ensure_tuple(self.overlap)) < self.min_possible_overlap:
             return
-        for cell in self.iterate_representatives("K", "M", "overlap", "start"):
+        for cell in self.iterate_representative_cells("K", "M", "overlap", "start"):
             for sentence in cell.start.problems(cell.K, cell.T, cell.heads, self.dtype):
                 suffix = f", at the overlap {cell.overlap:g} of the tasks" if "semidefinite" in sentence else ""
                 yield ("start",), sentence + suffix
@@ -186,14 +189,14 @@ class NetworkTasks(TaskKeys, Network):
         assert isinstance(cell, NetworkTaskCell)
         return super()._estimate_step_seconds(cell) * cell.batch
 
-    def list_programs(self) -> set[Any]:
+    def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine.
 
         Programs differ by activation, numbers of units and heads, and examples per step.
         """
         return {
             (*program, self.tasks, self.heads, batch)
-            for program in super().list_programs()
+            for program in super().list_compiled_programs()
             for batch in ensure_tuple(self.batch)
         }
 
@@ -228,19 +231,19 @@ class NetworkTaskCell(TaskCell, NetworkCell):
     heads: int
 
     @property
-    def units_per_task(self) -> int:
+    def teacher_units_per_task(self) -> int:
         """Number of teacher units per task."""
         return self.M // self.tasks
 
     @property
     def T(self) -> np.ndarray:
         """Overlaps T of the teacher units of all tasks, shape (M, M)."""
-        return np.kron(self.task_overlaps, self.teacher.compute_matrices(self.units_per_task)[0])
+        return np.kron(self.task_overlaps, self.teacher.compute_matrices(self.teacher_units_per_task)[0])
 
     @property
     def w(self) -> np.ndarray:
         """Second-layer weights of the teachers, shape (tasks, M), with 0 for units of other tasks."""
-        return np.kron(np.eye(self.tasks), self.teacher.compute_matrices(self.units_per_task)[1])
+        return np.kron(np.eye(self.tasks), self.teacher.compute_matrices(self.teacher_units_per_task)[1])
 
     @property
     def drawn(self) -> bool:
@@ -268,10 +271,10 @@ class NetworkTaskCell(TaskCell, NetworkCell):
         return is_permutation_symmetric(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
 
     @property
-    def described(self) -> str:
+    def message_description(self) -> str:
         """Description of the tasks, the activation and the numeric keys for messages."""
         overlap = format_parameter_value(self.overlap)
-        return f"{self.tasks} tasks of overlap {overlap}, {self.protocol}: {super().described}"
+        return f"{self.tasks} tasks of overlap {overlap}, {self.protocol}: {super().message_description}"
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -204,14 +204,14 @@ class Scenario(AbstractScenario):
     seeds_per_batch: ClassVar = 64  # a multiple of the batch size of every engine
     KINDS: ClassVar = RULES
     OPTIMISABLE_KEYS: ClassVar = ("eta",)
-    STEPWISE_KEYS: ClassVar = ("flip",)
+    STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("flip",)
     AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *TIME_DEPENDENCE_DEFAULTS)
     OMITTED_DEFAULTS: ClassVar = {**TIME_DEPENDENCE_DEFAULTS, "corrections": False}
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019", "bordelon2022")
-    SIMULATION_KEYS: ClassVar = ("dtype", "engine")
-    COORDINATES: ClassVar = {
+    SIMULATION_ONLY_KEYS: ClassVar = ("dtype", "engine")
+    NON_KEY_COORDINATES: ClassVar = {
         "student": ConfigKey("student", "student, one of the ensemble", int),
         "row": ConfigKey("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),
         "column": ConfigKey("column", "other vector of the Gram matrix, 0 the teacher and k the k-th student", int),
@@ -222,10 +222,10 @@ class Scenario(AbstractScenario):
         start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
         num_points=30,
         view=LEARNING_CURVES_VIEW,
-        sliders=("schedule",),
+        further_slider_keys=("schedule",),
         inputs=("spectrum", "power_law"),
-        planes=(("R", "q"),),
-        presets={
+        variable_planes=(("R", "q"),),
+        preset_views={
             "Miyoshi et al., Figure 1: Hebbian": _make_ensemble_view("hebb"),
             "Miyoshi et al., Figure 2: perceptron": _make_ensemble_view("perceptron"),
             "Miyoshi et al., Figure 3: AdaTron": _make_ensemble_view("adatron"),
@@ -322,7 +322,7 @@ class Scenario(AbstractScenario):
                     yield problem
                     return
 
-    def find_data_problems(self) -> Iterator[Problem]:
+    def find_input_file_problems(self) -> Iterator[Problem]:
         return find_input_table_problems(self)
 
     def data_digests(self) -> dict[str, str]:
@@ -411,7 +411,7 @@ class Scenario(AbstractScenario):
         }
         return variables | (ensemble if self.has_equal_starts else {})
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         cells = math.prod(self.shape.values())
         pairs = self.list_value_pairs("K", "N")
         votes = len(self.t) * cells / len(pairs)
@@ -431,12 +431,17 @@ class Scenario(AbstractScenario):
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
         """Estimate the seconds per step and seed."""
-        if cell.inputs.isotropic_normal or self.engine == "vectors":
+        if cell.inputs.has_isotropic_normal_fields or self.engine == "vectors":
             return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
-        if not cell.num_gram_groups:
+        if not cell.num_gram_variance_groups:
             return _estimate_student_step_seconds("vectors", cell.K, cell.N)
         padding = math.ceil(self.seeds / GROUPS_BATCH) * GROUPS_BATCH / self.seeds
-        return padding * GROUPS_SLOWDOWN * cell.num_gram_groups * _estimate_student_step_seconds("gram", cell.K, cell.N)
+        return (
+            padding
+            * GROUPS_SLOWDOWN
+            * cell.num_gram_variance_groups
+            * _estimate_student_step_seconds("gram", cell.K, cell.N)
+        )
 
     def _compute_batched_fraction(self) -> float:
         """Return the fraction of parameter combinations that can be batched in one call."""
@@ -457,7 +462,7 @@ class Scenario(AbstractScenario):
         )
         return drifting * DRIFT_SLOWDOWN + (1 - drifting) * (DECAY_SLOWDOWN if changing else 1.0)
 
-    def list_programs(self) -> set[Any]:
+    def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine and the equations.
 
         Programs differ by rule and K, and by N if the engine uses weight vectors.
@@ -520,24 +525,24 @@ class OnlineCell(ControlledCell):
     annealing: str = "hyperbolic"
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def rule_parameters(self) -> dict[str, Any]:
         """Parameters of the rule, by name."""
         return {name: getattr(self.rule, name) for name in get_parameters(self.rule)}
 
     @property
-    def described(self) -> str:
+    def message_description(self) -> str:
         """Description of the rule and its parameters for messages."""
-        parameters = {**self.parameters, "flip": self.flip, **self.nondefault_changes, **dict(self.controls)}
+        parameters = {**self.rule_parameters, "flip": self.flip, **self.nondefault_time_dependence, **dict(self.controls)}
         listed = ", ".join(f"{name} = {format_parameter_value(value)}" for name, value in parameters.items())
         return f"{self.name} ({listed})"
 
     @property
-    def num_gram_groups(self) -> int:
+    def num_gram_variance_groups(self) -> int:
         """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
         return count_gram_variance_groups(self.inputs, self.K + 1, self.N)
 
     @property
-    def nondefault_changes(self) -> dict[str, float]:
+    def nondefault_time_dependence(self) -> dict[str, float]:
         """Values of drift, decay, schedule and annealing that differ from their defaults."""
         return {
             name: getattr(self, name)
@@ -546,15 +551,15 @@ class OnlineCell(ControlledCell):
         }
 
     @property
-    def has_changes(self) -> bool:
+    def has_time_dependence(self) -> bool:
         """True if there is drift, decay, a schedule, or another function of time."""
-        return bool(self.nondefault_changes or self.controls)
+        return bool(self.nondefault_time_dependence or self.controls)
 
     @property
     def time_dependence(self) -> TimeDependence:
         """Drift, decay, learning rate and noise as functions of time."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_SCHEDULE_T0))
-        time_functions = self.polynomials
+        time_functions = self.control_polynomials
         schedule = time_functions.get("eta", LEARNING_RATE_SCHEDULES[self.annealing](t0))
         return TimeDependence(
             np.float64(self.drift), np.float64(self.decay), schedule, noise=time_functions.get("flip")
@@ -569,14 +574,14 @@ class OnlineCell(ControlledCell):
         return replace(self.rule, eta=self.time_dependence.schedule.rate(self.rule.eta, t))
 
     @property
-    def order_parameters(self) -> OrderParameters:
+    def start_order_parameters(self) -> OrderParameters:
         """Order parameters at t = 0, in the limit of large N."""
         return (self.start or DRAWN_START_LARGE_N_LIMIT).compute_start(self.K)
 
     @property
-    def coordinates(self) -> np.ndarray | None:
+    def start_coordinates(self) -> np.ndarray | None:
         """Initial coordinates (K, K+1) of the students in a basis with the teacher first, or None if drawn."""
-        return student_coordinates(*self.order_parameters) if self.start else None
+        return student_coordinates(*self.start_order_parameters) if self.start else None
 
     @property
     def has_equal_starts(self) -> bool:
@@ -588,12 +593,12 @@ class OnlineCell(ControlledCell):
         """Values that identify this cell, keyed by the names used in random seeds."""
         identity = {
             "rule": self.name,
-            **rename_keys_for_seeds(self.parameters, {"assumed_flip": "noise"}),
+            **rename_keys_for_seeds(self.rule_parameters, {"assumed_flip": "noise"}),
             "K": self.K,
             "N": self.N,
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
-            **self.nondefault_changes,  # defaults are omitted, so that runs keep the random numbers of earlier versions
+            **self.nondefault_time_dependence,  # defaults are omitted, so that runs keep the random numbers of earlier versions
             **{name: control_to_config(control) for name, control in self.controls},
         }
         if self.inputs != Gaussian():

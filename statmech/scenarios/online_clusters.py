@@ -87,7 +87,7 @@ class OnlineClusters(AbstractScenario):
 
     CHOICE: ClassVar = "rule"
     KINDS: ClassVar = RULES
-    FURTHER_CHOICES: ClassVar = {"clusters": CLUSTERS}
+    FURTHER_CLASS_CHOICES: ClassVar = {"clusters": CLUSTERS}
     AXES: ClassVar = (
         "rule",
         "clusters",
@@ -101,7 +101,7 @@ class OnlineClusters(AbstractScenario):
     OMITTED_DEFAULTS: ClassVar = CLUSTER_TIME_DEPENDENCE_DEFAULTS
     TITLE: ClassVar = "online learning of two clusters"
     CITES: ClassVar = ("miyoshi2005", "mignacco2020")
-    SIMULATION_KEYS: ClassVar = ("engine",)
+    SIMULATION_ONLY_KEYS: ClassVar = ("engine",)
     seeds_per_batch: ClassVar = Scenario.seeds_per_batch
     dtype: ClassVar = "float64"
     equations: ClassVar = (
@@ -179,7 +179,7 @@ class OnlineClusters(AbstractScenario):
         """Coordinates of the recorded times."""
         return {"t": np.asarray(self.t)}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         cells = math.prod(self.shape.values())
         pairs = (
@@ -191,12 +191,12 @@ class OnlineClusters(AbstractScenario):
 
     def _estimate_step_seconds(self, inputs: Inputs, N: int) -> float:
         """Estimate the seconds per step."""
-        cell = OnlineCell("", RULES["hebb"](), 1, N, inputs.centre_spectrum or inputs, 0.0, None, ())
-        if self.engine == "gram" and cell.num_gram_groups:
-            return STEP_SECONDS_PER_VARIANCE_GROUP * cell.num_gram_groups
+        cell = OnlineCell("", RULES["hebb"](), 1, N, inputs.cluster_spectrum or inputs, 0.0, None, ())
+        if self.engine == "gram" and cell.num_gram_variance_groups:
+            return STEP_SECONDS_PER_VARIANCE_GROUP * cell.num_gram_variance_groups
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
 
-    def list_programs(self) -> set[Any]:
+    def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine.
 
         Programs differ by rule, and by the size of the weight vectors or the number of groups.
@@ -235,9 +235,9 @@ class OnlineClusterCell(OnlineCell):
         return self.clusters.combine_with_modes(condense_modes(modes))
 
     @property
-    def described(self) -> str:
+    def message_description(self) -> str:
         """Description of the rule, the clusters and their parameters for messages."""
-        parameters = {**self.parameters, **vars(self.clusters), **self.nondefault_changes}
+        parameters = {**self.rule_parameters, **vars(self.clusters), **self.nondefault_time_dependence}
         listed = ", ".join(f"{name} = {format_parameter_value(value)}" for name, value in parameters.items())
         return f"{self.name} ({listed})"
 
@@ -245,11 +245,11 @@ class OnlineClusterCell(OnlineCell):
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         identity = {
             "rule": self.name,
-            **self.parameters,
+            **self.rule_parameters,
             "clusters": vars(self.clusters),
             "N": self.N,
             "start": self.start.model_dump() if self.start else "drawn",
             "inputs": inputs_to_config(self.inputs),
-            **self.nondefault_changes,
+            **self.nondefault_time_dependence,
         }
         return hash_identity(identity)

@@ -134,14 +134,14 @@ class OnlineRows(AbstractScenario):
             yield ("start",), "real labels have no teacher: remove R from the start"
         yield from find_annealing_problems(self.schedule, self.annealing)
 
-    def find_data_problems(self) -> Iterator[Problem]:
+    def find_input_file_problems(self) -> Iterator[Problem]:
         """Find the first table without two classes, or with an unsuitable number of columns."""
         for values in self.iterate_combinations("inputs", "decay"):
-            if problem := self._find_data_problem(values):
+            if problem := self._find_table_problem(values):
                 yield problem
                 return
 
-    def _find_data_problem(self, values: dict[str, Any]) -> Problem | None:
+    def _find_table_problem(self, values: dict[str, Any]) -> Problem | None:
         try:
             table = load_rows_table(values["inputs"])
         except ScenarioError as failure:
@@ -156,7 +156,7 @@ class OnlineRows(AbstractScenario):
     def data_digests(self) -> dict[str, str]:
         return compute_row_table_digests(self.inputs)
 
-    def diagnoses(self) -> Mapping[str, dict[str, Any]]:
+    def diagnose_tables(self) -> Mapping[str, dict[str, Any]]:
         """Return the diagnosis of each input table, keyed by the name of its inputs."""
         return diagnose_row_tables(self.inputs)
 
@@ -169,7 +169,7 @@ class OnlineRows(AbstractScenario):
         """Coordinates of the recorded times."""
         return {"t": np.asarray(self.t)}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
@@ -180,7 +180,7 @@ class OnlineRows(AbstractScenario):
             self.t
         )
 
-    def list_programs(self) -> set[Any]:
+    def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine, which depends on rule and table."""
         return {
             (get_real_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.inputs) for cell in self.cells()
@@ -212,9 +212,9 @@ class OnlineRowsCell(OnlineCell):
         return load_rows_table(self.inputs)
 
     @property
-    def described(self) -> str:
+    def message_description(self) -> str:
         """Description of the rule and its parameters for messages."""
-        parameters = {**self.parameters, **self.nondefault_changes}
+        parameters = {**self.rule_parameters, **self.nondefault_time_dependence}
         listed = ", ".join(f"{name} = {format_parameter_value(value)}" for name, value in parameters.items())
         return f"{self.name} ({listed})"
 
@@ -222,10 +222,10 @@ class OnlineRowsCell(OnlineCell):
         """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
         identity = {
             "rule": self.name,
-            **self.parameters,
+            **self.rule_parameters,
             "population": "table",
             "inputs": inputs_to_config(self.inputs),
             "start": self.start.model_dump() if self.start else "drawn",
-            **self.nondefault_changes,
+            **self.nondefault_time_dependence,
         }
         return hash_identity(identity)

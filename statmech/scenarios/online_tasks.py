@@ -92,13 +92,13 @@ class OnlineTasks(TaskKeys):
     CHOICE: ClassVar = "rule"
     KINDS: ClassVar = RULES
     OPTIMISABLE_KEYS: ClassVar = ("eta",)
-    STEPWISE_KEYS: ClassVar = ("flip",)
+    STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("flip",)
     AXES: ClassVar = ("rule", "overlap", "protocol", "N", "batch", PARAMETERS, "flip", *TASK_TIME_DEPENDENCE_DEFAULTS)
     OMITTED_DEFAULTS: ClassVar = TASK_TIME_DEPENDENCE_DEFAULTS
     TITLE: ClassVar = "online learning of several tasks"
     CITES: ClassVar = ("miyoshi2005", "lee2021")
-    SIMULATION_KEYS: ClassVar = ("dtype", "engine")
-    COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OPTIMUM_COORDINATES
+    SIMULATION_ONLY_KEYS: ClassVar = ("dtype", "engine")
+    NON_KEY_COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OPTIMUM_COORDINATES
     seeds_per_batch: ClassVar = Scenario.seeds_per_batch
     PAGE: ClassVar = Page(
         x_key="t",
@@ -107,7 +107,7 @@ class OnlineTasks(TaskKeys):
             **{"t": 20, "start": {"length": 1, "R": 0.1}, "seeds": 16},
         },
         **TASK_PAGE_OPTIONS,
-        presets={"Perceptrons forget a first task": TASK_ERRORS_VIEW},
+        preset_views={"Perceptrons forget a first task": TASK_ERRORS_VIEW},
     )
     equations: ClassVar = (
         r"\mathbf J \leftarrow \mathbf J + \frac\eta b\sum_{\mu=1}^b\sigma^\mu g(\kappa^\mu, l)\,\mathbf x^\mu",
@@ -173,7 +173,9 @@ class OnlineTasks(TaskKeys):
             return
         for overlap in ensure_tuple(self.overlap):
             task_overlaps = make_task_overlaps(self.tasks, overlap)
-            for sentence in self.start.problems(task_overlaps, self.dtype) if overlap >= self.min_overlap else ():
+            for sentence in (
+                self.start.problems(task_overlaps, self.dtype) if overlap >= self.min_possible_overlap else ()
+            ):
                 yield ("start",), sentence
                 return
 
@@ -195,7 +197,7 @@ class OnlineTasks(TaskKeys):
         coordinates = {"t": np.asarray(self.t), "task": np.arange(1, self.tasks + 1)}
         return coordinates | make_optimum_coordinates(self.optimal_keys)
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         cells = math.prod(self.shape.values())
         pairs = self.list_value_pairs("batch", "N")
@@ -207,7 +209,7 @@ class OnlineTasks(TaskKeys):
             return TASK_STEP_SECONDS + TASK_STEP_SECONDS_PER_EXAMPLE * (batch - 1)
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N * batch
 
-    def list_programs(self) -> set[Any]:
+    def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine.
 
         Programs differ by rule and examples per step, and by the size of the weight vectors.
@@ -248,7 +250,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
         return (self.start or DRAWN_PERCEPTRON_START).compute_start(self.tasks)
 
     @property
-    def coordinates(self) -> np.ndarray | None:
+    def start_coordinates(self) -> np.ndarray | None:
         """Initial coordinates (1, tasks + 1) of the student in a basis with the teachers first, or None if drawn."""
         if self.start is None:
             return None
@@ -258,10 +260,10 @@ class OnlineTaskCell(TaskCell, OnlineCell):
         return np.append(parallel, np.sqrt(np.maximum(length**2 - np.sum(parallel**2, keepdims=True), 0.0)), axis=1)
 
     @property
-    def described(self) -> str:
+    def message_description(self) -> str:
         """Description of the tasks, the rule and its parameters for messages."""
         prefix = f"{self.tasks} tasks of overlap {self.overlap:g}, {self.protocol}: " if self.tasks > 1 else ""
-        return prefix + super().described
+        return prefix + super().message_description
 
     @property
     def identity(self) -> dict[str, Any]:

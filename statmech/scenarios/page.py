@@ -60,17 +60,17 @@ class Page:
     start: dict[str, Any] = field(default_factory=dict)
     min_x: float = 0.1
     num_points: int = 20
-    integer_values: bool = False
+    has_integer_x_values: bool = False
     evenly_spaced: bool = False
-    sliders: tuple[str, ...] = ()
+    further_slider_keys: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ()
     time_keys: tuple[str, ...] = ()
     curves: tuple[str, ...] = ()
     keys_without_slider: tuple[str, ...] = ()
     view: View = View(log=("x",))
-    planes: tuple[tuple[str, str], ...] = ()
-    presets: Mapping[str, View] = field(default_factory=dict)
+    variable_planes: tuple[tuple[str, str], ...] = ()
+    preset_views: Mapping[str, View] = field(default_factory=dict)
 
 
 def explain_missing_page(scenario: Any) -> str:

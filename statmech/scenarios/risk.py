@@ -141,8 +141,8 @@ class Risk(ConditionalLossKeys, AbstractScenario):
     OMITTED_DEFAULTS: ClassVar = {"inputs": Gaussian()}
     TITLE: ClassVar = "convex losses"
     CITES: ClassVar = ("aubin2020", "loureiro2021", "candes2020")
-    SIMULATION_KEYS: ClassVar = ("solver",)
-    COORDINATES: ClassVar = {
+    SIMULATION_ONLY_KEYS: ClassVar = ("solver",)
+    NON_KEY_COORDINATES: ClassVar = {
         "P": ConfigKey("P", "number of stored examples", int, symbol="$P$"),
         "latent": ConfigKey("latent", "latent variables per feature", float, symbol="$D/N$"),
     }
@@ -153,7 +153,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         num_points=12,
         keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
         inputs=("spectrum", "power_law"),
-        presets={
+        preset_views={
             "double descent": View(
                 {**SQUARE_LOSS_CONFIG, "noise": 0.5, "lam": 1e-3, "alpha": 10},
                 show=("mse", "train_loss"),
@@ -225,17 +225,17 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         yield from find_uninformative_teachers(self)
         yield from find_example_count_problems(self)
         input_problems = [*find_input_dimension_problems(self)]
-        yield from input_problems or self._find_structure_problems()
+        yield from input_problems or self._find_unequal_variance_problems()
         if not input_problems:
             yield from self._find_unbounded_losses()
 
-    def find_data_problems(self) -> Iterator[Problem]:
+    def find_input_file_problems(self) -> Iterator[Problem]:
         return find_input_table_problems(self)
 
     def data_digests(self) -> dict[str, str]:
         return compute_input_table_digests(self)
 
-    def _find_structure_problems(self) -> Iterator[Problem]:
+    def _find_unequal_variance_problems(self) -> Iterator[Problem]:
         """Find penalties and solvers that require inputs of equal variance."""
         if not (anisotropic := [inputs for inputs in ensure_tuple(self.inputs) if not inputs.isotropic]):
             return
@@ -288,18 +288,20 @@ class Risk(ConditionalLossKeys, AbstractScenario):
 
     @property
     def displayed_equations(self) -> tuple[str, ...]:
-        return (*self.equations[:-1], UNEQUAL_VARIANCE_ERROR_EQUATION) if self.structured else self.equations
+        return (
+            (*self.equations[:-1], UNEQUAL_VARIANCE_ERROR_EQUATION) if self.has_anisotropic_inputs else self.equations
+        )
 
     @property
     def variables(self) -> dict[str, Variable]:
         return (
             RISK_VARIABLES
-            | (RISK_LOCAL_FIELD_VARIABLES if self.structured else {})
+            | (RISK_LOCAL_FIELD_VARIABLES if self.has_anisotropic_inputs else {})
             | (BAYES_VARIABLES if self.bayes else {})
         )
 
     @property
-    def structured(self) -> bool:
+    def has_anisotropic_inputs(self) -> bool:
         """True if some inputs have unequal variances in different directions."""
         return not all(inputs.isotropic for inputs in ensure_tuple(self.inputs))
 
@@ -332,7 +334,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         """Return all keys in the zip group of a key, or the key alone."""
         return next((group for group in self.zipped if name in group), (name,))
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
         return sum(map(_estimate_run_seconds, self.cells()))
 

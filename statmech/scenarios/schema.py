@@ -28,7 +28,9 @@ def make_kind_schema(kind: type[ConfigKeys], shared_keys: list[str]) -> dict[str
     last = {name: fields[name] for name in shared_keys if name in fields}
     needed = {
         "allOf": [
-            _make_required_key_schema(name) for name in schema.pop("required", []) if name not in kind.IMPLIED_KEYS
+            _make_required_key_schema(name)
+            for name in schema.pop("required", [])
+            if name not in kind.KEYS_IMPLIED_BY_OTHERS
         ]
     }
     return {**schema, **needed, "properties": {**own_fields, **parameters, **last, "zip": _make_zip_schema(kind)}}

@@ -79,13 +79,13 @@ class Stopping(AbstractScenario):
     AXES: ClassVar = ("boundary", "mean", "feature_mean", "theta", "N", "chunk", PARAMETERS, "error_rate")
     TITLE: ClassVar = "stopping"
     CITES: ClassVar = ("pelossof2010",)
-    SIMULATION_KEYS: ClassVar = ("walks",)
+    SIMULATION_ONLY_KEYS: ClassVar = ("walks",)
     PAGE: ClassVar = Page(
         x_key="error_rate",
         start={"boundary": ["constant", "brownian-bridge"], "error_rate": 0.4, "mean": 1, "N": 784, "seeds": 16},
         min_x=0.001,
         num_points=12,
-        presets={
+        preset_views={
             "Attentive Perceptron: decision errors": View(
                 {"boundary": ["constant", "brownian-bridge", "centred"], "mean": 1},
                 show=("decision_error", "features"),
@@ -130,7 +130,7 @@ class Stopping(AbstractScenario):
         }
         return {f"{name}_brownian": variable for name, variable in limits.items()}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         return sum(self.walks * cell.N * WALK_SECONDS_PER_FEATURE for cell in self.cells())
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> StoppingCell:

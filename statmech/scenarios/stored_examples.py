@@ -119,8 +119,8 @@ class StoredExamples(AbstractScenario):
     AXES: ClassVar = ("learner", "stop", "N", PARAMETERS, "flip", "alpha")
     TITLE: ClassVar = "stored examples"
     CITES: ClassVar = ("gardner1988",)
-    SIMULATION_KEYS: ClassVar = ("strengths",)
-    COORDINATES: ClassVar = {
+    SIMULATION_ONLY_KEYS: ClassVar = ("strengths",)
+    NON_KEY_COORDINATES: ClassVar = {
         "P": ConfigKey("P", "number of stored examples", int, symbol="$P$"),
         "example": ConfigKey("example", "stored example", int),
     }
@@ -128,8 +128,8 @@ class StoredExamples(AbstractScenario):
         x_key="alpha",
         start={"learner": ["minover", "hebb"], "alpha": 5, "N": 50, "epochs": 100, "seeds": 16},
         min_x=0.2,
-        sliders=("epochs", "updates"),
-        presets={
+        further_slider_keys=("epochs", "updates"),
+        preset_views={
             "MinOver assignment: tmax": View(
                 {"learner": ["minover"], "alpha": 10, "N": 20, "epochs": None, "updates": [20, 100, 5000]},
                 show=("eps_g", "kappa"),
@@ -207,7 +207,7 @@ class StoredExamples(AbstractScenario):
         )
         return {name: replace(variable, dims=(moment, *variable.dims[1:])) for name, variable in all_variables.items()}
 
-    def estimate_seconds(self) -> float:
+    def estimate_seconds_per_seed(self) -> float:
         num_records = len(self.recorded_moments[1])
         return sum(_estimate_run_seconds(cell, num_records) for cell in self.cells())
 

@@ -117,7 +117,7 @@ class TaskKeys(AbstractScenario):
             isinstance(protocol, ReplayProtocol | OptimalProtocol) for protocol in protocols
         ):
             yield ("switch",), "is the time of the protocols blocked, replay and optimal: remove it"
-        if (lowest := min(ensure_tuple(self.overlap))) < self.min_overlap:
+        if (lowest := min(ensure_tuple(self.overlap))) < self.min_possible_overlap:
             bound = f"at least -1/{self.tasks - 1}"
             yield ("overlap",), f"{self.tasks} tasks cannot have the overlap {lowest:g}: it must be {bound}"
 
@@ -140,7 +140,7 @@ class TaskKeys(AbstractScenario):
         return find_objective_problems(self.optimal_keys, self.tasks)
 
     @property
-    def min_overlap(self) -> float:
+    def min_possible_overlap(self) -> float:
         """Lowest overlap that all pairs of teachers can have."""
         return -1 / max(self.tasks - 1, 1)
 
@@ -175,16 +175,16 @@ class TaskCell(ControlledCell):
     @property
     def edges(self) -> tuple[float, ...]:
         """Times of all jumps in the protocol and in functions of time."""
-        return tuple(sorted({*map(float, self.pieces.starts), *super().edges}))
+        return tuple(sorted({*map(float, self.protocol_pieces.starts), *super().edges}))
 
     @property
-    def pieces(self) -> ProtocolPieces:
+    def protocol_pieces(self) -> ProtocolPieces:
         """Protocol as piecewise functions of time."""
         return self.protocol.pieces(self.tasks, self.switch)
 
     def compute_task_fractions(self, t: Any) -> np.ndarray:
         """Return the fraction of examples from each task at times t, as an array (T, tasks)."""
-        return np.asarray(self.pieces.at(np.asarray(t, float)))
+        return np.asarray(self.protocol_pieces.at(np.asarray(t, float)))
 
     @property
     def protocol_identity(self) -> dict[str, Any]:

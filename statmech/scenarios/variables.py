@@ -59,7 +59,7 @@ class Variable:
     single_student_variable: str = ""
 
     @property
-    def described(self) -> dict[str, Any]:
+    def dataset_attributes(self) -> dict[str, Any]:
         """Attributes that describe the variable in a dataset."""
         return {"long_name": self.long_name, "units": "1", **self.attrs}
 

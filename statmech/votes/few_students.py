@@ -58,7 +58,7 @@ MIN_STUDENT_SHIFT = 1e-20  # relative to the largest angle; separates students t
 class TeacherPath(NamedTuple):
     """Parameters of the integrand, arrays (n,), for students sorted by their angles to the teacher."""
 
-    end: np.ndarray  # theta_1
+    end_angle: np.ndarray  # theta_1
     sin2: np.ndarray  # x_2 at psi = 0
     cos2: np.ndarray
     sin3: np.ndarray
@@ -115,7 +115,7 @@ def _three_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -
         theta, c = _sort_by_angle(components[block], products[block])
         path = _make_teacher_path(theta, c)
         theta_23 = angle_between_students(theta[:, 1], theta[:, 2], c[:, 1, 2])
-        bend = path.end * np.arctan2(path.y23, path.area) + _integrate_teacher_path(path)
+        bend = path.end_angle * np.arctan2(path.y23, path.area) + _integrate_teacher_path(path)
         ensembles[block] = (theta.sum(axis=-1) - theta_23) / (2 * np.pi) - bend / np.pi**2
     return errors
 
@@ -172,7 +172,7 @@ def _integrate_teacher_path(path: TeacherPath) -> np.ndarray:
     edges = _compute_panel_edges(path)
     owner, panel = np.nonzero(np.diff(edges, axis=-1) > 0)
     left, width = edges[owner, panel], np.diff(edges, axis=-1)[owner, panel]
-    total = np.zeros_like(path.end)
+    total = np.zeros_like(path.end_angle)
     previous = _integrate_vote_panel(left, width, TeacherPath(*(number[owner] for number in path)))
     for _ in range(MAX_VOTE_PANEL_HALVINGS):
         if not owner.size:
@@ -182,7 +182,7 @@ def _integrate_teacher_path(path: TeacherPath) -> np.ndarray:
         left[1::2] += width[1::2]
         half = _integrate_vote_panel(left, width, TeacherPath(*(number[owner] for number in path)))
         halves = half[::2] + half[1::2]
-        open_ = abs(halves - previous) > VOTE_PANEL_TOL * path.end[owner[::2]]
+        open_ = abs(halves - previous) > VOTE_PANEL_TOL * path.end_angle[owner[::2]]
         total += np.bincount(owner[::2][~open_], halves[~open_], len(total))
         open_ = np.repeat(open_, 2)
         owner, left, width, previous = owner[open_], left[open_], width[open_], half[open_]
@@ -195,6 +195,8 @@ def _compute_panel_edges(path: TeacherPath) -> np.ndarray:
     s2, c2 = path.y22 * path.sin3 - path.y23 * path.sin2, path.y22 * path.cos3 - path.y23 * path.cos2
     s3, c3 = path.y33 * path.sin2 - path.y23 * path.sin3, path.y33 * path.cos2 - path.y23 * path.cos3
     sin, cos = np.stack([path.sin2, path.sin3, s2, s3]), np.stack([path.cos2, path.cos3, c2, c3])
-    narrow = np.stack([h2, h3, h2 * path.area, h3 * path.area]) < MAX_NARROW_STEP_WIDTH * path.end * np.hypot(sin, cos)
+    narrow = np.stack([h2, h3, h2 * path.area, h3 * path.area]) < MAX_NARROW_STEP_WIDTH * path.end_angle * np.hypot(
+        sin, cos
+    )
     zero = np.where(narrow, np.arctan2(sin, cos) % np.pi, 0.0)
-    return np.sort(np.clip([*zero, np.zeros_like(path.end), path.end], 0.0, path.end), axis=0).T
+    return np.sort(np.clip([*zero, np.zeros_like(path.end_angle), path.end_angle], 0.0, path.end_angle), axis=0).T

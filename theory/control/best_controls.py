@@ -82,8 +82,8 @@ class ControlSearchResult(NamedTuple):
     """Result of a search: controls, norm of the projected gradient, and the objective found from each start."""
 
     controls: dict[str, ControlFunction]
-    gradient_norm: float
-    searches: list[float]
+    projected_gradient_norm: float
+    start_objectives: list[float]
 
 
 class ControlRange(NamedTuple):
@@ -276,7 +276,9 @@ def _search_controls(
     values = dict(zip(ranges, np.split(optimum.values, len(ranges)), strict=True))
     controls = {name: _make_control(begin, segments, values[name], cell.optimal_keys[name]) for name in ranges}
     return ControlSearchResult(
-        controls, optimum.minima[0].projected_gradient, [float(np.exp(search.cost)) for search in optimum.searches]
+        controls,
+        optimum.minima[0].projected_gradient,
+        [float(np.exp(search.cost)) for search in optimum.search_results],
     )
 
 
@@ -326,7 +328,7 @@ def _make_segment_edges(
 def _find_closed_form_best_rate(cell: OnlineCell, last_time: float) -> ControlSearchResult | None:
     """Compute the best learning rate at every time, or return None if no closed form exists."""
     options = cell.optimal_keys["eta"]
-    power, R = find_update_length_exponent(cell.rule), float(cell.order_parameters.R[0])
+    power, R = find_update_length_exponent(cell.rule), float(cell.start_order_parameters.R[0])
     if power is None or cell.drift > 0 or len(cell.controls) > 1 or (power == 1 and R == 0) or not 0 <= R < 1:
         return None
     halvings = max(1, int(np.ceil(np.log(last_time / FIRST_SEGMENT_FRACTION) / np.log(SEGMENT_LENGTH_RATIO))))
@@ -335,7 +337,7 @@ def _find_closed_form_best_rate(cell: OnlineCell, last_time: float) -> ControlSe
     )
     eta = compute_best_rates(cell, segments.value_times).eta
     if power == 0:
-        length = float(cell.order_parameters.length[0])
+        length = float(cell.start_order_parameters.length[0])
         eta = eta * (length / R if R > 0 else (options.at_most or MAX_LEARNING_RATE_AT_ZERO_R) / eta[0])
     if options.at_most is not None and np.max(eta) > options.at_most * (1 + TIME_AND_ERROR_EQUALITY_RTOL):
         return None

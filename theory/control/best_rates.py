@@ -87,7 +87,9 @@ def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
         If g is not proportional to a power of the student's length.
     """
     if (power := find_update_length_exponent(cell.rule)) is None:
-        raise SolverError(f"{cell.described}: the best rate has no closed form, as g depends on the student's length")
+        raise SolverError(
+            f"{cell.message_description}: the best rate has no closed form, as g depends on the student's length"
+        )
     start, times = float(np.squeeze(angle_from_versine(make_initial_students(cell).y))), np.asarray(times, float)
     edges = np.arange(np.log(np.tan(start / 2)), np.log(MIN_TABULATED_ANGLE), -LOG_ANGLE_PANEL_WIDTH)
     with use_cpu_double_precision():

@@ -54,7 +54,7 @@ class ControlOptimum(NamedTuple):
     """All distinct minima in order of increasing cost, and the result of each search."""
 
     minima: list[CostMinimum]
-    searches: list[CostMinimum]
+    search_results: list[CostMinimum]
 
     @property
     def values(self) -> np.ndarray:

@@ -106,7 +106,7 @@ class SegmentValues(NamedTuple):
 
     eta: Array
     noise: Array
-    probabilities: Array | None = None
+    task_probabilities: Array | None = None
     dropout: Array | None = None
 
     def replace_controls(self, controls: Mapping[str, Array]) -> SegmentValues:
@@ -115,7 +115,7 @@ class SegmentValues(NamedTuple):
             controls.get(FIRST_TASK_FRACTION_CONTROL),
             {name: value for name, value in controls.items() if name != FIRST_TASK_FRACTION_CONTROL},
         )
-        probabilities = self.probabilities if fraction is None else jnp.stack([fraction, 1 - fraction])
+        probabilities = self.task_probabilities if fraction is None else jnp.stack([fraction, 1 - fraction])
         return self._replace(probabilities=probabilities, **replaced)
 
     def to_network_setting(self, setting: NetworkSetting) -> NetworkSetting:
@@ -147,7 +147,7 @@ class TaskStudentSystem:
                 for part in compute_rule_averages(rule, self.uses_closed_form, theta, length, values.noise)
             )
         )
-        growth, y_rate = online_tasks.compute_task_rates(task_averages, length, y, setting, values.probabilities)
+        growth, y_rate = online_tasks.compute_task_rates(task_averages, length, y, setting, values.task_probabilities)
         return jnp.append(growth, y_rate)
 
     def compute_error(self, setting: online_tasks.TaskStudentSetting, state: Array) -> Array:
@@ -168,10 +168,10 @@ class TaskNetworkSystem:
     ) -> Array:
         """Return the time derivative of R, Q and the heads as one vector."""
         values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
-        assert values.probabilities is not None
+        assert values.task_probabilities is not None
         current_setting = setting._replace(network=values.to_network_setting(setting.network))
         return network_tasks.compute_task_row_rates(
-            self.equations, current_setting, values.probabilities[:, None], state[:, None]
+            self.equations, current_setting, values.task_probabilities[:, None], state[:, None]
         )[:, 0]
 
     def compute_error(self, setting: TaskSetting, state: Array) -> Array:
@@ -258,14 +258,16 @@ def _make_task_network_problem(cell: NetworkTaskCell, segments: TimeSegments) ->
         units = type(units)(*(part[0] for part in solution))
     system = TaskNetworkSystem(network_tasks.make_task_equations(cell), *_get_controls_and_task_weights(cell))
     values = SegmentValues(
-        **_get_network_segment_values(cell, segments), probabilities=_get_task_probabilities(cell, segments)
+        **_get_network_segment_values(cell, segments), task_probabilities=_get_task_probabilities(cell, segments)
     )
     setting, start = network_tasks.make_task_setting([cell]), network_tasks.pack_task_units(units)
     return ControlProblem(system, setting, start, segments, values, len(system.controls))
 
 
 def _get_rule_parameters(cell: OnlineCell) -> dict[str, Array]:
-    return {name: np.float64(getattr(cell.rule, name)) for name in get_real_parameter_family(cell.rule).real_names}
+    return {
+        name: np.float64(getattr(cell.rule, name)) for name in get_real_parameter_family(cell.rule).real_parameter_names
+    }
 
 
 def _get_controls_and_task_weights(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:

@@ -58,23 +58,23 @@ class FieldNodes(NamedTuple):
     """Quadrature nodes and weights for averages over the field h, as arrays (panels, nodes)."""
 
     batch_size: int
-    batch_index: np.ndarray  # batch element of each panel (panels,)
+    panel_batch_index: np.ndarray  # batch element of each panel (panels,)
     h: np.ndarray
     g: np.ndarray  # p - h
-    dh: np.ndarray  # quadrature weights for integrals over h
-    d_dh: np.ndarray  # quadrature weights times 1 - dp/dh
+    h_weights: np.ndarray  # quadrature weights for integrals over h
+    one_minus_dp_dh_weights: np.ndarray  # quadrature weights times 1 - dp/dh
 
-    def sum_over_nodes(self, *terms: np.ndarray) -> np.ndarray:
+    def sum_terms_per_batch_element(self, *terms: np.ndarray) -> np.ndarray:
         """Sum each term (panels, nodes) over the nodes of each batch element, returning (terms, batch)."""
-        return _sum_per_batch_element(terms, self.batch_index, self.batch_size)
+        return _sum_per_batch_element(terms, self.panel_batch_index, self.batch_size)
 
 
 class ChannelDensities(NamedTuple):
     """Density of the field h, and the teacher's response with its derivative with respect to ln tan(theta)."""
 
     h_density: np.ndarray
-    response: np.ndarray
-    response_slope: np.ndarray
+    teacher_response: np.ndarray
+    response_log_tan_slope: np.ndarray
 
 
 class ExampleAverages(NamedTuple):
@@ -92,11 +92,14 @@ def average_labelled_examples(loss: Loss, teacher: LabelTeacher, x: np.ndarray) 
     t, Q, V = np.exp(x)
     cos, sin = 1 / np.hypot(1, t), t / np.hypot(1, t)
     nodes = make_field_nodes(loss, Q, V, make_label_panel_edges(choose_gaussian_panel_edges(loss), teacher, t))
-    channel = compute_label_densities(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h, with_slope=True)
+    channel = compute_label_densities(
+        teacher, x[0, nodes.panel_batch_index], Q[nodes.panel_batch_index], nodes.h, with_slope=True
+    )
     A, B, C, G = _compute_averages(nodes, channel)
     by_Q, by_V, hhd = _compute_average_slopes(nodes, channel)
-    response_sum, C_t = nodes.sum_over_nodes(
-        channel.response * nodes.d_dh * nodes.g, channel.response_slope * nodes.dh * nodes.g
+    response_sum, C_t = nodes.sum_terms_per_batch_element(
+        channel.teacher_response * nodes.one_minus_dp_dh_weights * nodes.g,
+        channel.response_log_tan_slope * nodes.h_weights * nodes.g,
     )
     by_cos = -2 * Q * response_sum
     values = np.array([A, B, C])
@@ -113,7 +116,7 @@ def average_over_residuals(loss: Loss, x: np.ndarray) -> ExampleAverages:
     """Compute A, B and C with their derivatives for a linear teacher, at x = (ln s, ln V) of shape (2, batch)."""
     s, V = np.exp(x)
     nodes = make_field_nodes(loss, s, V, choose_gaussian_panel_edges(loss))
-    channel = compute_residual_densities(s[nodes.batch_index], nodes.h)
+    channel = compute_residual_densities(s[nodes.panel_batch_index], nodes.h)
     A, B, _, G = _compute_averages(nodes, channel)
     by_s, by_V, hhd = _compute_average_slopes(nodes, channel)
     A_slopes = [(G + hhd) / s**2, -by_V[2] / s**2]
@@ -140,7 +143,7 @@ def average_label_training_loss(
     )
     return _average_loss_and_error(
         nodes,
-        compute_label_densities(teacher, x[0, nodes.batch_index], Q[nodes.batch_index], nodes.h).h_density,
+        compute_label_densities(teacher, x[0, nodes.panel_batch_index], Q[nodes.panel_batch_index], nodes.h).h_density,
         reported_loss,
     )
 
@@ -150,14 +153,16 @@ def average_residual_training_loss(loss: Loss, x: np.ndarray, reported_loss: Los
     s, V = np.exp(x)
     nodes = make_field_nodes(loss, s, V, choose_gaussian_panel_edges(loss), include_flat=True)
     return _average_loss_and_error(
-        nodes, compute_residual_densities(s[nodes.batch_index], nodes.h).h_density, reported_loss
+        nodes, compute_residual_densities(s[nodes.panel_batch_index], nodes.h).h_density, reported_loss
     )
 
 
 def _average_loss_and_error(nodes: FieldNodes, weight: np.ndarray, reported_loss: Loss) -> TrainingAverages:
     p = nodes.h + nodes.g
     return TrainingAverages(
-        *nodes.sum_over_nodes(weight * nodes.dh * reported_loss.value(p), weight * nodes.dh * (p < 0))
+        *nodes.sum_terms_per_batch_element(
+            weight * nodes.h_weights * reported_loss.value(p), weight * nodes.h_weights * (p < 0)
+        )
     )
 
 
@@ -190,11 +195,13 @@ def compute_label_densities(
     """
     z = h / Q[:, None]
     gauss = 2 * normal_density(z) / Q[:, None]
-    right, slope_at, _ = teacher.derivatives(*_compute_teacher_moments(log_tan, z))
+    right, slope_at, _ = teacher.probability_derivatives(*_compute_teacher_moments(log_tan, z))
     weight, response = gauss * right, gauss * slope_at
     if not with_slope:
         return ChannelDensities(weight, response, response)
-    shifted_response = gauss * teacher.response(*_compute_teacher_moments(log_tan + LOG_TAN_DIFFERENCE_STEP, z))
+    shifted_response = gauss * teacher.mean_probability_slope(
+        *_compute_teacher_moments(log_tan + LOG_TAN_DIFFERENCE_STEP, z)
+    )
     return ChannelDensities(weight, response, (shifted_response - response) / LOG_TAN_DIFFERENCE_STEP)
 
 
@@ -293,9 +300,12 @@ def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tupl
 
 def _compute_averages(nodes: FieldNodes, channel: ChannelDensities) -> np.ndarray:
     """Compute the averages A, B, C and <h g> over the nodes."""
-    pull = channel.h_density * nodes.dh * nodes.g
-    return nodes.sum_over_nodes(
-        channel.h_density * nodes.d_dh, pull * nodes.g, channel.response * nodes.dh * nodes.g, pull * nodes.h
+    pull = channel.h_density * nodes.h_weights * nodes.g
+    return nodes.sum_terms_per_batch_element(
+        channel.h_density * nodes.one_minus_dp_dh_weights,
+        pull * nodes.g,
+        channel.teacher_response * nodes.h_weights * nodes.g,
+        pull * nodes.h,
     )
 
 
@@ -304,13 +314,13 @@ def _compute_average_slopes(nodes: FieldNodes, channel: ChannelDensities) -> tup
 
     Returns the derivatives of (B, C) for ln Q, the derivatives of (B, C, <h g>) for ln V, and <h^2 (1 - dp/dh)>.
     """
-    h_d, free = nodes.d_dh * nodes.h, (nodes.dh - nodes.d_dh) * nodes.g
+    h_d, free = nodes.one_minus_dp_dh_weights * nodes.h, (nodes.h_weights - nodes.one_minus_dp_dh_weights) * nodes.g
     weighted_free, weighted = channel.h_density * free, channel.h_density * h_d
-    B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sum_over_nodes(
+    B_Q, C_Q, B_V, C_V, G_V, hhd = nodes.sum_terms_per_batch_element(
         weighted * nodes.g,
-        channel.response * h_d,
+        channel.teacher_response * h_d,
         weighted_free * nodes.g,
-        channel.response * free,
+        channel.teacher_response * free,
         weighted_free * nodes.h,
         weighted * nodes.h,
     )

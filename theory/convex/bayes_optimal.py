@@ -119,7 +119,7 @@ def compute_initial_error(weights: WeightDistribution, start: str) -> float:
 def free_entropy(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray, precision: np.ndarray) -> np.ndarray:
     """Compute the free entropy per weight of stationary states (A,)."""
     mse = weights.mse(precision)
-    return 0.5 * precision * mse - weights.information(precision) + alpha * teacher.log_evidence(mse)
+    return 0.5 * precision * mse - weights.mutual_information(precision) + alpha * teacher.mean_log_evidence(mse)
 
 
 def find_transition_alphas(teacher: Teacher, weights: WeightDistribution) -> tuple[float, float]:
@@ -166,7 +166,7 @@ def _compute_stationary_line(
     teacher: Teacher, weights: WeightDistribution, log_precision: np.ndarray
 ) -> StationaryStateLine:
     """Compute alpha as a function of the precision of a stationary state."""
-    information = teacher.information(weights.mse(np.exp(log_precision)))
+    information = teacher.fisher_information(weights.mse(np.exp(log_precision)))
     return StationaryStateLine(log_precision, log_precision - np.log(information))
 
 
@@ -228,8 +228,8 @@ def _describe_recovered_state(
     recovery_alpha: float, teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray
 ) -> BayesOptimalState:
     """Describe the recovered teacher as a state, which exists for alpha >= `recovery_alpha`."""
-    evidence = np.inf if _is_noiseless(teacher) else teacher.log_evidence(np.zeros(1))[0]
-    entropy = alpha * evidence - weights.information(np.exp(SCANNED_LOG_PRECISIONS[-1:]))[0]
+    evidence = np.inf if _is_noiseless(teacher) else teacher.mean_log_evidence(np.zeros(1))[0]
+    entropy = alpha * evidence - weights.mutual_information(np.exp(SCANNED_LOG_PRECISIONS[-1:]))[0]
     return BayesOptimalState(*(np.where(alpha >= recovery_alpha, value, np.nan) for value in (0.0, np.inf, entropy)))
 
 

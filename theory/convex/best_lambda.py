@@ -78,8 +78,10 @@ def find_best_lambda(
     """
     if type(loss) is Square and not penalty.share:
         equations = make_convex_equations(loss, teacher, penalty, weights, inputs)
-        if equations.weight_equations.stiffness is not None:
-            return np.full(len(alpha), _compute_best_ridge_lambda(equations, equations.weight_equations.stiffness))
+        if equations.weight_equations.prior_to_penalty_ratio is not None:
+            return np.full(
+                len(alpha), _compute_best_ridge_lambda(equations, equations.weight_equations.prior_to_penalty_ratio)
+            )
     return search_best_lambda(loss, teacher, penalty, weights, alpha, inputs)
 
 

@@ -56,12 +56,16 @@ def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: Cluste
     """
     nodes, z, weight = _make_cluster_nodes(loss, stabilities)
     g, Q = nodes.g, np.tile(stabilities.Q, 2)
-    d_dh, dh = weight * nodes.d_dh, weight * nodes.dh
+    d_dh, dh = weight * nodes.one_minus_dp_dh_weights, weight * nodes.h_weights
     free = dh - d_dh
-    sums = nodes.sum_over_nodes(d_dh, dh * g * g, dh * g)
-    by_mean = nodes.sum_over_nodes(d_dh * z, -2 * d_dh * g, -d_dh) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
-    by_Q = nodes.sum_over_nodes(d_dh * (z * z - 1), -2 * d_dh * g * z, -d_dh * z) * np.array([1 + 0 * Q, Q, Q])
-    by_V = nodes.sum_over_nodes(-free * g * z, 2 * free * g * g, free * g) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
+    sums = nodes.sum_terms_per_batch_element(d_dh, dh * g * g, dh * g)
+    by_mean = nodes.sum_terms_per_batch_element(d_dh * z, -2 * d_dh * g, -d_dh) / np.array([Q, 1 + 0 * Q, 1 + 0 * Q])
+    by_Q = nodes.sum_terms_per_batch_element(d_dh * (z * z - 1), -2 * d_dh * g * z, -d_dh * z) * np.array(
+        [1 + 0 * Q, Q, Q]
+    )
+    by_V = nodes.sum_terms_per_batch_element(-free * g * z, 2 * free * g * g, free * g) / np.array(
+        [Q, 1 + 0 * Q, 1 + 0 * Q]
+    )
     fractions, factors, y = clusters.weights, clusters.centre_distances, CLUSTER_LABELS
     # rows: A, B, C and E; columns: clusters
     average_weights = np.array([fractions, fractions, fractions * factors, fractions * y])
@@ -86,9 +90,9 @@ def average_cluster_training_loss(
     """
     nodes, _, weight = _make_cluster_nodes(loss, stabilities, include_flat=True)
     p = nodes.h + nodes.g
-    sums = nodes.sum_over_nodes(weight * nodes.dh * reported_loss.value(p), weight * nodes.dh * (p < 0)).reshape(
-        2, 2, -1
-    )
+    sums = nodes.sum_terms_per_batch_element(
+        weight * nodes.h_weights * reported_loss.value(p), weight * nodes.h_weights * (p < 0)
+    ).reshape(2, 2, -1)
     return TrainingAverages(*np.sum(clusters.weights[:, None] * sums, axis=1))
 
 
@@ -102,5 +106,5 @@ def _make_cluster_nodes(
     """
     means, Q, V = stabilities.means.ravel(), np.tile(stabilities.Q, 2), np.tile(stabilities.V, 2)
     nodes = make_field_nodes(loss, Q, V, (means / Q)[:, None] + choose_gaussian_panel_edges(loss), include_flat)
-    z = (nodes.h - means[nodes.batch_index, None]) / Q[nodes.batch_index, None]
-    return nodes, z, normal_density(z) / Q[nodes.batch_index, None]
+    z = (nodes.h - means[nodes.panel_batch_index, None]) / Q[nodes.panel_batch_index, None]
+    return nodes, z, normal_density(z) / Q[nodes.panel_batch_index, None]

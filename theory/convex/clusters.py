@@ -86,13 +86,13 @@ class ClusterEquations:
             side, slopes = self._linearise_weights(averages, x, alpha, np.exp(point.log_lam))
             F, J = side.values - x[:3], slopes - np.eye(3, len(x))[..., None]
             if not self.intercept:
-                return LinearisedEquations(F, J, side.by_lam)
+                return LinearisedEquations(F, J, side.by_log_lam)
             intercept_residual, intercept_slopes = self._linearise_intercept(averages, x, point.l1_fraction)
             zeros = np.zeros_like(alpha)
             return LinearisedEquations(
                 np.array([*F, intercept_residual]),
                 np.concatenate([J, intercept_slopes[None]]),
-                np.array([*side.by_lam, zeros]),
+                np.array([*side.by_log_lam, zeros]),
             )
 
     def solve_penalised_weights(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
@@ -100,9 +100,11 @@ class ClusterEquations:
         return solve_weights(self.clusters, hats, lam)
 
     @property
-    def penalty_scale(self) -> float:
+    def hebb_lambda_scale(self) -> float:
         """Penalty scale: students follow Hebb's rule at much larger lambda."""
-        return float(np.max(self.clusters.variances / self.clusters.ridge)) + float(np.sum(self.clusters.centre_powers))
+        return float(np.max(self.clusters.mode_variances / self.clusters.ridge)) + float(
+            np.sum(self.clusters.centre_powers)
+        )
 
     def _linearise_weights(
         self, averages: AveragesWithSlopes, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray
@@ -115,7 +117,9 @@ class ClusterEquations:
         side = self.solve_penalised_weights(hats, lam)
         log_m, log_q = by_x[2] / C - last, by_x[1] / B - 2 * last
         V_slopes = alpha / V * (by_x[0] - A * last)
-        return side, side.by_m[:, None] * log_m + side.by_q[:, None] * log_q + side.by_V[:, None] * V_slopes
+        return side, side.by_log_m_hat[:, None] * log_m + side.by_log_q_hat[:, None] * log_q + side.by_V_hat[
+            :, None
+        ] * V_slopes
 
     def _linearise_intercept(
         self, averages: AveragesWithSlopes, x: np.ndarray, kappa: np.ndarray
@@ -163,7 +167,7 @@ class ClusterEquations:
         """
         slope, bend = self.initial_loss_slope, float(self.loss.curvature(np.zeros(1))[0])
         scale = slope * (np.sqrt(alpha * (1 + alpha)) + 1) + bend * alpha
-        log_lam = np.maximum(log_lam, np.log(3 * self.penalty_scale * (scale + 1 + alpha)))
+        log_lam = np.maximum(log_lam, np.log(3 * self.hebb_lambda_scale * (scale + 1 + alpha)))
         signal = float(self.clusters.weights @ self.clusters.centre_distances)
         hats = ClusterHats(0 * alpha, alpha * slope**2, alpha * slope * signal)
         x = self.solve_penalised_weights(hats, np.exp(log_lam)).values
@@ -182,10 +186,10 @@ class WeightSolution(NamedTuple):
     """Unknowns ln(Q/m), ln Q and ln V (3, batch), and their derivatives for ln m^, ln q^, V^ and ln lambda."""
 
     values: np.ndarray
-    by_m: np.ndarray
-    by_q: np.ndarray
-    by_V: np.ndarray
-    by_lam: np.ndarray
+    by_log_m_hat: np.ndarray
+    by_log_q_hat: np.ndarray
+    by_V_hat: np.ndarray
+    by_log_lam: np.ndarray
 
 
 def solve_weights(clusters: TwoClusters, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:

@@ -61,7 +61,7 @@ class _ModeTotals(NamedTuple):
     nu1: np.ndarray
     nu2: np.ndarray
     spread: np.ndarray
-    field_error: np.ndarray
+    signal_field_error: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class ModeWeightEquations(WeightEquations):
         return np.nan if self.modes.teacher is None else float((self.modes.variances @ self.modes.teacher) ** -0.5)
 
     @property
-    def stiffness(self) -> float | None:  # type: ignore[override]
+    def prior_to_penalty_ratio(self) -> float | None:  # type: ignore[override]
         """Ratio of the teacher's inverse weight variance to the penalty if it is equal in all directions, else None."""
         modes, varying = self.modes, self.modes.variances > 0
         if modes.teacher is None:
@@ -157,7 +157,7 @@ class ModeWeightEquations(WeightEquations):
         by_V = through_r(self._differentiate_mode_sums(responses, totals, -(responses.r**2)))
         by_q = column(q * totals.nu2, 0 * q, 0 * q)
         by_m = column(2 * m2 * totals.spread, 2 * parallel, 0 * q)
-        J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes + by_m[:, None] * hats.m_slopes
+        J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.log_q_slopes + by_m[:, None] * hats.log_m_slopes
         f = through_r(self._differentiate_mode_sums(responses, totals, -responses.penalty_ratio * responses.r))
         return LinearisedEquations(F - x, J - np.eye(3)[..., None], f)
 
@@ -167,7 +167,7 @@ class ModeWeightEquations(WeightEquations):
         responses = self._compute_responses(hats.V, l2)
         totals, p = self._sum_over_modes(responses), self.modes.powers
         q = np.exp(hats.log_q)
-        s2 = noise**2 + totals.field_error + q * totals.nu2
+        s2 = noise**2 + totals.signal_field_error + q * totals.nu2
         F = np.array([0.5 * np.log(s2), np.log(totals.nu1)])
 
         def column(change: np.ndarray, missed: np.ndarray) -> np.ndarray:
@@ -176,7 +176,7 @@ class ModeWeightEquations(WeightEquations):
 
         by_V = column(-(responses.r**2), -2 * (p @ (responses.penalty_ratio**2 * responses.r)))
         by_q = np.array([0.5 * q * totals.nu2 / s2, 0 * q])
-        J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.q_slopes
+        J = by_V[:, None] * hats.V_slopes + by_q[:, None] * hats.log_q_slopes
         f = column(
             -responses.penalty_ratio * responses.r, 2 * hats.V * (p @ (responses.penalty_ratio**2 * responses.r))
         )
@@ -207,12 +207,14 @@ class ModeWeightEquations(WeightEquations):
         totals = self._sum_over_modes(responses)
         perpendicular, parallel = hats.q * totals.nu2 + hats.m**2 * totals.spread, hats.m * totals.p1
         log_tan = 0.5 * np.log(perpendicular) - np.log(parallel)
-        R, length = self._compute_weight_overlap(hats, responses)
+        R, length = self._compute_R_and_weight_length(hats, responses)
         return StudentOrderParameters(
-            log_tan, np.sqrt(perpendicular + parallel**2), totals.field_error + hats.q * totals.nu2, R, length
+            log_tan, np.sqrt(perpendicular + parallel**2), totals.signal_field_error + hats.q * totals.nu2, R, length
         )
 
-    def _compute_weight_overlap(self, hats: HatVariables, responses: _ModeResponses) -> tuple[np.ndarray, np.ndarray]:
+    def _compute_R_and_weight_length(
+        self, hats: HatVariables, responses: _ModeResponses
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Compute R and the length of the weight vector.
 
         R is NaN if the teacher is not in the space of inputs.

@@ -133,7 +133,11 @@ class ConvexEquations:
     def label_field_correlation(self) -> float:
         """Correlation between a label and the teacher's field, 1 for a linear teacher."""
         teacher = self.teacher
-        return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0]) if isinstance(teacher, LabelTeacher) else 1.0
+        return (
+            2 * float(teacher.mean_probability_slope(np.zeros(1), np.ones(1))[0])
+            if isinstance(teacher, LabelTeacher)
+            else 1.0
+        )
 
     @property
     def noise(self) -> float:

@@ -35,8 +35,8 @@ class HatsWithSlopes(NamedTuple):
     log_q: np.ndarray
     log_m: np.ndarray
     V_slopes: np.ndarray
-    q_slopes: np.ndarray
-    m_slopes: np.ndarray
+    log_q_slopes: np.ndarray
+    log_m_slopes: np.ndarray
 
 
 class HatVariables(NamedTuple):
@@ -66,7 +66,9 @@ class WeightEquations(ABC):
 
     signal_fraction: float = 1.0  # fraction of the variance of the teacher's field explained by the inputs
     rank_fraction: float = 1.0  # fraction of input directions with nonzero variance
-    stiffness: float | None = 1.0  # inverse variance of the teacher's weights over the penalty, if constant
+    prior_to_penalty_ratio: float | None = (
+        1.0  # inverse variance of the teacher's weights over the penalty, if constant
+    )
     teacher_length: float = 1.0  # for a field of standard deviation 1
     max_variance_penalty_ratio: float = 1.0  # largest ratio of input variance to penalty factor
 
@@ -143,8 +145,8 @@ class IsotropicWeightEquations(WeightEquations):
         D, powers_of_D = hats.V + l2, np.array([0.0, 1.0, 1.0])[:, None]
         F = scaled_unknowns(logs) - powers_of_D * np.log(D) - x
         J = (
-            log_slopes[:, 0, None] * hats.q_slopes
-            + log_slopes[:, 1, None] * hats.m_slopes
+            log_slopes[:, 0, None] * hats.log_q_slopes
+            + log_slopes[:, 1, None] * hats.log_m_slopes
             - powers_of_D[:, None] * hats.V_slopes / D
         )
         return LinearisedEquations(F, J - np.eye(3)[..., None], log_slopes[:, 2] - powers_of_D * l2 / D)
@@ -164,7 +166,7 @@ class IsotropicWeightEquations(WeightEquations):
         F = np.array([0.5 * np.log(s2), values[1] - np.log(D)]) - x
         outer_slopes = np.array([0.5 * mse / s2, 1 + 0 * mse])  # derivatives with respect to the scaled unknowns
         powers_of_D = np.array([2.0, 1.0])[:, None]
-        J = log_slopes[:, 0, None] * hats.V_slopes / hats.V + log_slopes[:, 1, None] * hats.q_slopes
+        J = log_slopes[:, 0, None] * hats.V_slopes / hats.V + log_slopes[:, 1, None] * hats.log_q_slopes
         J = outer_slopes[:, None] * (J - powers_of_D[:, None] * hats.V_slopes / D) - np.eye(2)[..., None]
         return LinearisedEquations(F, J, outer_slopes * (log_slopes[:, 2] + log_slopes[:, 3] - powers_of_D * l2 / D))
 

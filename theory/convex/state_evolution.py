@@ -189,7 +189,7 @@ def iterate_state_evolution(
     moving = np.arange(alpha.size)
     for step in range(1, steps + 1):
         before = history[moving, step - 1]
-        after = weights.mse(alpha[moving] * teacher.information(before))
+        after = weights.mse(alpha[moving] * teacher.fisher_information(before))
         history[moving, step] = after
         moves = np.abs(after - before) > ERROR_CHANGE_REL_TOL * before
         history[moving[~moves], step:] = after[~moves, None]
@@ -207,7 +207,7 @@ def find_message_passing_state(
     Each limit is the next state of smaller error, or of larger error if the first step increases the error.
     """
     error = _compute_initial_errors(weights, starts)
-    falls = weights.mse(alpha * teacher.information(error)) <= error
+    falls = weights.mse(alpha * teacher.fisher_information(error)) <= error
     candidates = bayes_optimal.find_stable_states(teacher, weights, alpha)
     distance = np.array([np.where(falls, error - candidate.mse, candidate.mse - error) for candidate in candidates])
     nearest = np.argmin(np.where(distance >= 0, distance, np.inf), axis=0)

@@ -69,17 +69,17 @@ class DirectionLadder:
         self.new_direction_tol = NEW_DIRECTION_NORM_TOL[samples.dtype.name]
         self.images, self.slopes = (RowTable(samples.size, samples.dtype) for _ in range(2))  # A and f
         self.images.get_free_row()[:] = samples.field
-        self.images.add_free_row()
+        self.images.mark_free_row_filled()
 
     def make_initial_weights(self, length: float, R: float) -> np.ndarray:
         """Return the components of initial weights with this length and cosine with the teacher."""
         if length == 0:
             return np.zeros(1)
         self.samples.draw_normal(self.images.get_free_row())
-        self.images.add_free_row()
+        self.images.mark_free_row_filled()
         return length * np.array([R, np.sqrt(1 - R * R)])
 
-    def split_components(self, w: np.ndarray) -> tuple[float, float]:
+    def separate_teacher_component(self, w: np.ndarray) -> tuple[float, float]:
         """Return the components of weights parallel and perpendicular to the teacher."""
         return float(w[0]), float(np.sqrt(w[1:] @ w[1:]))
 
@@ -96,11 +96,11 @@ class DirectionLadder:
         if not g > min_norm:
             return v
         f *= 1 / g
-        self.slopes.add_free_row()
-        self.samples.add_known_row(f)
+        self.slopes.mark_free_row_filled()
+        self.samples.orthogonalise_later_normals(f)
         image = self.samples.draw_normal(self.images.get_free_row())
         image -= f / np.sqrt(self.alpha)
-        self.images.add_free_row()
+        self.images.mark_free_row_filled()
         return np.append(v, -np.sqrt(self.alpha) * g)
 
 
@@ -138,7 +138,9 @@ def has_matched_samples(cell: DescentCell) -> bool:
 
     This is the case for a smooth loss and full batches.
     """
-    return cell.batch == 1 and not (cell.converted_loss.kinks or cell.converted_loss.bends or cell.coordinatewise)
+    return cell.batch == 1 and not (
+        cell.loss_for_teacher_outputs.kinks or cell.loss_for_teacher_outputs.bends or cell.has_coordinatewise_steps
+    )
 
 
 def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
@@ -147,9 +149,9 @@ def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
     samples = ExampleSamples(cell.teacher, replica, size, matched=has_matched_samples(cell))
     batches = None if cell.batch == 1 else RandomBatches(samples, cell.batch, cell.sampling == "shuffle")
     ladder: DirectionLadder | TwoSided = DirectionLadder(cell.P / cell.N, samples)
-    if cell.coordinatewise:
+    if cell.has_coordinatewise_steps:
         ladder = TwoSided(cell.P / cell.N, samples, cell.weights)
-    loss, y, (l1, l2) = cell.converted_loss, samples.outputs, cell.strengths
+    loss, y, (l1, l2) = cell.loss_for_teacher_outputs, samples.outputs, cell.strengths
     parallel, perpendicular = np.full((2, last + 1), np.nan)
     train_loss, eps_t = np.full((2, len(times)), np.nan)
     state = cell.descent.start(ladder.make_initial_weights(cell.length, cell.R))
@@ -157,7 +159,7 @@ def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
         w, z, rate = state[0], cell.descent.query(state), cell.rate(step)
         if not np.isfinite(w @ w):
             break
-        parallel[step], perpendicular[step] = ladder.split_components(w)
+        parallel[step], perpendicular[step] = ladder.separate_teacher_component(w)
         h = ladder.compute_fields(z)
         if step in times:
             of_w = h if z is w else ladder.compute_fields(w)

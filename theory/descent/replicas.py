@@ -119,7 +119,7 @@ def estimate_replica_bytes(cell: DescentCell, directions: int, size: int) -> int
     The tables grow by doubling. They contain images and slopes, on both sides if steps act on single weights, and a
     basis of both if samples are matched.
     """
-    tables, number = (4, 8) if has_matched_samples(cell) else (4 if cell.coordinatewise else 2, 4)
+    tables, number = (4, 8) if has_matched_samples(cell) else (4 if cell.has_coordinatewise_steps else 2, 4)
     return ROW_TABLE_PEAK_MEMORY_RATIO * tables * number * directions * size
 
 

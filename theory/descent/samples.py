@@ -58,40 +58,40 @@ class SobolColumns:
         self.columns = 0  # number of columns used
         self.dtype = np.dtype(np.float64 if matched else np.float32)
         self.known_rows = RowTable(size, self.dtype) if matched else None
-        self.add_known_row(np.ones(size))
+        self.orthogonalise_later_normals(np.ones(size))
 
     def draw_normal(self, out: np.ndarray) -> np.ndarray:
         """Write the next standard normal samples into an array (S,), and return this array."""
-        normal = self._draw_column(_draw_stratified_normals(self.replica, self.size)[1])
+        normal = self._permute_to_next_column(_draw_stratified_normals(self.replica, self.size)[1])
         if self.known_rows is None:
             out[:] = normal
             return out
         norm = self.known_rows.project_out(normal, out)
         out *= 1 / norm
-        if self._has_room():
+        if self._has_room_for_known_row():
             self.known_rows.get_free_row()[:] = out
-            self.known_rows.add_free_row()
+            self.known_rows.mark_free_row_filled()
         return out
 
-    def add_known_row(self, row: np.ndarray) -> None:
+    def orthogonalise_later_normals(self, row: np.ndarray) -> None:
         """Make later normals orthogonal to a row (S,) of norm 1."""
-        if self.known_rows is None or not self._has_room():
+        if self.known_rows is None or not self._has_room_for_known_row():
             return
         rest = self.known_rows.get_free_row()
         norm = self.known_rows.project_out(row, rest)
         if norm > MIN_KNOWN_ROW_NORM:
             rest *= 1 / norm
-            self.known_rows.add_free_row()
+            self.known_rows.mark_free_row_filled()
 
-    def _has_room(self) -> bool:
+    def _has_room_for_known_row(self) -> bool:
         """Return True if known vectors span less than half of the samples' dimensions."""
         return self.known_rows is not None and len(self.known_rows.filled) < self.size // 2
 
     def draw_uniform(self) -> np.ndarray:
         """Return the next uniform samples (S,)."""
-        return self._draw_column(_draw_stratified_normals(self.replica, self.size)[0])
+        return self._permute_to_next_column(_draw_stratified_normals(self.replica, self.size)[0])
 
-    def _draw_column(self, values: np.ndarray) -> np.ndarray:
+    def _permute_to_next_column(self, values: np.ndarray) -> np.ndarray:
         """Permute increasing values (S,) to the order of the next column."""
         self.columns += 1
         return values.take(_compute_column_permutation(self.replica, self.size, self.columns - 1))
@@ -124,8 +124,8 @@ class ExampleSamples(SobolColumns):
         super().__init__(replica, size, matched)
         self.outputs: np.ndarray | None = None  # only for a linear teacher, since labels are 1
         if isinstance(teacher, LabelTeacher):
-            self.field = self._draw_column(_get_sorted_teacher_fields(teacher, replica, size))
-            self.add_known_row(self.field)
+            self.field = self._permute_to_next_column(_get_sorted_teacher_fields(teacher, replica, size))
+            self.orthogonalise_later_normals(self.field)
         else:
             assert isinstance(teacher, LinearTeacher)
             self.field = self.outputs = self.draw_normal(np.empty(size))
@@ -158,7 +158,7 @@ class RowTable:
         row: np.ndarray = self.buffer[len(self.filled)]
         return row
 
-    def add_free_row(self) -> None:
+    def mark_free_row_filled(self) -> None:
         """Add the next free row to the filled rows."""
         self.filled = self.buffer[: len(self.filled) + 1]
 
@@ -215,7 +215,7 @@ def compute_mean_teacher_field(teacher: LabelTeacher) -> float:
     >>> round(compute_mean_teacher_field(SignTeacher(flip=0.1)), 6)              # 0.8 sqrt(2/pi)
     0.638308
     """
-    return 2 * float(teacher.response(np.zeros(1), np.ones(1))[0])
+    return 2 * float(teacher.mean_probability_slope(np.zeros(1), np.ones(1))[0])
 
 
 def compute_teacher_field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarray:

@@ -54,16 +54,16 @@ class TwoSided:
         rows = (RowTable(samples.size, self.columns.dtype) for _ in range(4))
         self.directions, self.images, self.slopes, self.answers = rows  # e, A, f and B
         self.directions.get_free_row()[:] = self.teacher
-        self.directions.add_free_row()
+        self.directions.mark_free_row_filled()
         self.images.get_free_row()[:] = samples.field
-        self.images.add_free_row()
+        self.images.mark_free_row_filled()
 
     def make_initial_weights(self, length: float, R: float) -> np.ndarray:
         """Draw initial weights (S,) of this length and cosine, with a normal part perpendicular to the teacher."""
         perpendicular = self._draw_orthogonal_normal(np.empty(len(self.teacher)))
         return length * (R * self.teacher + np.sqrt(1 - R * R) * perpendicular)
 
-    def split_components(self, w: np.ndarray) -> tuple[float, float]:
+    def separate_teacher_component(self, w: np.ndarray) -> tuple[float, float]:
         """Return the components of weights parallel and perpendicular to the teacher."""
         parallel = float(np.mean(w * self.teacher))
         rest = w - parallel * self.teacher
@@ -75,8 +75,8 @@ class TwoSided:
         if (e := _find_new_direction(self.directions, w)) is not None:
             image = self.samples.draw_normal(self.images.get_free_row())
             image += _compute_products_with_rows(self.answers, e) @ self.slopes.filled / np.sqrt(self.alpha)
-            self.images.add_free_row()
-            self.directions.add_free_row()
+            self.images.mark_free_row_filled()
+            self.directions.mark_free_row_filled()
         return (_compute_products_with_rows(self.directions, w) @ self.images.filled).astype(float)
 
     def compute_force(self, G: np.ndarray) -> np.ndarray:
@@ -85,8 +85,8 @@ class TwoSided:
         if (f := _find_new_direction(self.slopes, G)) is not None:
             answer = self._draw_orthogonal_normal(self.answers.get_free_row())
             answer += np.sqrt(self.alpha) * _compute_products_with_rows(self.images, f) @ self.directions.filled
-            self.answers.add_free_row()
-            self.slopes.add_free_row()
+            self.answers.mark_free_row_filled()
+            self.slopes.mark_free_row_filled()
         return np.sqrt(self.alpha) * (_compute_products_with_rows(self.slopes, G) @ self.answers.filled).astype(float)
 
     def _draw_orthogonal_normal(self, out: np.ndarray) -> np.ndarray:

@@ -87,6 +87,6 @@ def _check_equal_starts(cells: Sequence[OnlineCell]) -> None:
     for cell in cells:
         if not cell.has_equal_starts:
             raise ScenarioError([(("start",), "an infinite ensemble requires equal starts of all students")])
-        _, R, q = cell.order_parameters
+        _, R, q = cell.start_order_parameters
         if q[0, 1] < R[0] ** 2:
             raise ScenarioError([(("start",), "an infinite ensemble requires q >= R^2")])

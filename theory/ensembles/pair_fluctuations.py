@@ -111,13 +111,13 @@ class CoordinatePairs(NamedTuple):
     """
 
     l1_l1: Any
-    l1_t1: Any
-    t1_t1: Any
+    l1_theta1: Any
+    theta1_theta1: Any
     l1_l2: Any
-    l1_t2: Any
-    t1_t2: Any
+    l1_theta2: Any
+    theta1_theta2: Any
     l1_c: Any
-    t1_c: Any
+    theta1_c: Any
     c_c: Any
     eta_eta: Any
 
@@ -224,7 +224,7 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
                 )
             )
     except SolverError as error:
-        raise SolverError(f"cannot solve for the pair fluctuations of {cell.described}: {error}") from None
+        raise SolverError(f"cannot solve for the pair fluctuations of {cell.message_description}: {error}") from None
 
 
 def _solve_identical_students(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
@@ -330,7 +330,7 @@ def _pad_to_batch(x: np.ndarray) -> np.ndarray:
 def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRates:
     """Compute the rates F and their derivatives at each state."""
     equations = PairEquations(get_real_parameter_family(cell.rule), cell.rule.has_closed_form)
-    parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_names}
+    parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_parameter_names}
     problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.time_dependence), []
     for first in range(0, states.t.size, STATE_BATCH_SIZE):
         batch = (_pad_to_batch(part[first : first + STATE_BATCH_SIZE]) for part in states)
@@ -340,8 +340,11 @@ def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRat
         np.moveaxis(np.concatenate(part, axis=-1), -1, 0) for part in zip(*batches, strict=True)
     )
     slope, bend = (CoordinatePairs(*np.moveaxis(part, 1, 0)) for part in (slopes, bends))
-    by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.t1_t1, slope.c_c, slope.eta_eta  # first coordinate varies
-    same_student, two_students = (bend.l1_l1, bend.l1_t1, bend.t1_t1), (bend.l1_l2, bend.l1_t2, bend.t1_t2)
+    by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.theta1_theta1, slope.c_c, slope.eta_eta  # first coordinate varies
+    same_student, two_students = (
+        (bend.l1_l1, bend.l1_theta1, bend.theta1_theta1),
+        (bend.l1_l2, bend.l1_theta2, bend.theta1_theta2),
+    )
     return PairRates(
         F=F[:, 0, :2],
         F_c=F[:, 0, 2],
@@ -351,7 +354,7 @@ def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRat
         h=by_c[:, 2],
         F_c_a1_a1=_make_symmetric_matrices(same_student, 2),
         F_c_a1_a2=_make_symmetric_matrices(two_students, 2),
-        F_c_a1_c=np.stack([bend.l1_c[:, 2], bend.t1_c[:, 2]], axis=-1),
+        F_c_a1_c=np.stack([bend.l1_c[:, 2], bend.theta1_c[:, 2]], axis=-1),
         F_c_c_c=bend.c_c[:, 2],
         F_eta=by_eta[:, :2],
         F_c_eta=by_eta[:, 2],

@@ -74,8 +74,8 @@ class CommonFields(NamedTuple):
 
     weight: np.ndarray
     v: np.ndarray
-    s0: np.ndarray
-    common_s: np.ndarray
+    common_normal: np.ndarray
+    common_s_part: np.ndarray
     conditional_averages: dict[tuple[int, int], Array]
 
 
@@ -258,7 +258,7 @@ def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdatePro
 def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
     """Compute the conditional averages G (Y, X, 5, 5) of products of phi."""
     powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.conditional_averages
-    mean, deviation = common.common_s, np.sqrt(1 - c)
+    mean, deviation = common.common_s_part, np.sqrt(1 - c)
 
     def average(i: int, j: int) -> np.ndarray:
         """Compute the conditional average of tau^i s^j."""
@@ -273,7 +273,7 @@ def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
 def _make_student_update_vectors(common: CommonFields, theta: float) -> np.ndarray:
     """Make the vectors ell (Y, X, 2, 5) that give the updates of log l and log theta from phi."""
     sin, cos = np.sin(theta), np.cos(theta)
-    ell = np.zeros((*common.common_s.shape, 2, len(PHI_TAU_S_POWERS)))
+    ell = np.zeros((*common.common_s_part.shape, 2, len(PHI_TAU_S_POWERS)))
     ell[..., 0, 2], ell[..., 0, 3], ell[..., 0, 4] = sin * cos * common.v, sin**2, sin**2 / 2
     ell[..., 1, 2], ell[..., 1, 3], ell[..., 1, 4] = -(sin**2) * common.v, sin * cos, sin * cos / 2
     ell[..., 1, :] /= theta
@@ -290,7 +290,7 @@ def _make_cosine_update_matrix(c: float) -> np.ndarray:
 def _compute_cosine_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.ndarray:
     """Compute the second-order term b of c12 at the nodes (Y, X)."""
     z, mu = common.conditional_averages, G[..., 0]
-    excess = common.s0**2 - 3  # chi without its terms in z, which are added below
+    excess = common.common_normal**2 - 3  # chi without its terms in z, which are added below
     y = np.array([0.0, 0.0, 0.0, 2.0, 1.0])
     Gy, Y = G @ y, mu @ y
     crossed = Gy[..., 2] * mu[..., 1] + Gy[..., 1] * mu[..., 2] + Gy[..., 2] * mu[..., 2]

@@ -125,7 +125,7 @@ class StabilityNodes(NamedTuple):
     weight: Array
     right: Array
     left: Array
-    m1: Array
+    first_w_moment: Array
 
 
 def compute_step_moments(rule: Rule, theta: Array, length: Array, flip: Array, changes: Any = None) -> StepMoments:

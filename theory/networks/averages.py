@@ -59,14 +59,14 @@ class DropoutMasks(NamedTuple):
     """
 
     rho: Array
-    num_students: int
+    num_student_units: int
 
     def mean(self, first_unit: Array, *other_units: Array) -> Array:
         """Compute the mean product (..., L) of the masks for each tuple of units."""
         earlier_units, repeats = [first_unit], 0
         for unit in other_units:
             repeats = repeats + 1 * (
-                reduce(or_, (unit == earlier for earlier in earlier_units)) & (unit < self.num_students)
+                reduce(or_, (unit == earlier for earlier in earlier_units)) & (unit < self.num_student_units)
             )
             earlier_units.append(unit)
         return jnp.stack([self.rho**power for power in range(len(earlier_units))])[repeats]
@@ -84,12 +84,12 @@ class UnitFields(NamedTuple):
     gram: Array
     weights: Array
     sign: bool
-    spacing: float = 0.0
-    masks: DropoutMasks | None = None
+    lattice_spacing: float = 0.0
+    dropout_masks: DropoutMasks | None = None
 
     def apply_mask_means(self, values: Array, *units: Array) -> Array:
         """Multiply values (..., L) for tuples of units by the mean products of their masks."""
-        return values if self.masks is None else values * self.masks.mean(*units)
+        return values if self.dropout_masks is None else values * self.dropout_masks.mean(*units)
 
     @property
     def num_smooth_fields(self) -> int:
@@ -124,7 +124,7 @@ class LatticePoints(NamedTuple):
 
 def make_lattice_points(fields: UnitFields) -> LatticePoints:
     """Make the joint lattice of all fields."""
-    z, weight = make_lattice(len(fields.gram), fields.spacing)
+    z, weight = make_lattice(len(fields.gram), fields.lattice_spacing)
     x = jnp.stack(
         [sum(entry * z[j][:, None] for j, entry in enumerate(row)) for row in compute_cholesky_rows(fields.gram)]
     )
@@ -135,7 +135,7 @@ def make_lattice_points(fields: UnitFields) -> LatticePoints:
 
 def average_outputs_times_error(fields: UnitFields, i: Array) -> Array:
     """Average g(x_i) e over the fields for n units i, as an array (n, L)."""
-    if fields.spacing:
+    if fields.lattice_spacing:
         points = make_lattice_points(fields)
         return points.mean(points.g[i] * _average_error_over_masks(fields, points, i))
     averages, gram, weights, sign, *_ = fields
@@ -153,7 +153,7 @@ def average_outputs_times_error(fields: UnitFields, i: Array) -> Array:
 
 def average_gradient_overlaps(fields: UnitFields, i: Array, p: Array) -> Array:
     """Average g'(x_i) x_p e over the fields for n pairs of units (i, p), as an array (n, L)."""
-    if fields.spacing:
+    if fields.lattice_spacing:
         points = make_lattice_points(fields)
         return points.mean(points.slope[i] * points.x[p] * _average_error_over_masks(fields, points, i))
     averages, gram, weights, sign, *_ = fields
@@ -187,7 +187,7 @@ def _curvatures(fields: UnitFields, i: Array, slope_averages: Array) -> Array:
     """Average g''(x_i) e over the fields as an array (n, L), without the sign term of the error e."""
     averages, gram, weights, *_ = fields
     smooth = np.arange(fields.num_smooth_fields)
-    if fields.spacing:  # by Stein's lemma for <g'(x_i) x_i e>
+    if fields.lattice_spacing:  # by Stein's lemma for <g'(x_i) x_i e>
         return safe_ratio(
             average_gradient_overlaps(fields, i, i) - jnp.sum(gram[i][:, smooth] * slope_averages, axis=1), gram[i, i]
         )
@@ -206,10 +206,10 @@ def average_gradient_products(fields: UnitFields, i: Array, j: Array) -> Array:
 
     Many pairs are processed in batches.
     """
-    if fields.spacing:
+    if fields.lattice_spacing:
         points = make_lattice_points(fields)
         slope, square = points.slope[i] * points.slope[j], _average_error_over_masks(fields, points, i, j) ** 2
-        if fields.masks is not None:
+        if fields.dropout_masks is not None:
             square = square + _compute_mask_variance(fields, points, i, j)
         return fields.apply_mask_means(points.mean(slope * square), i, j)
     averages_per_pair = fields.num_smooth_fields * (fields.num_smooth_fields + 1) // 2 * fields.gram.shape[-1]
@@ -241,7 +241,7 @@ def _average_gradient_product_batch(fields: UnitFields, i: Array, j: Array) -> A
 
 def average_slope_products(fields: UnitFields, i: Array, j: Array) -> Array:
     """Average g'(x_i) g'(x_j) over the fields for n pairs of units, as an array (n, L)."""
-    if fields.spacing:
+    if fields.lattice_spacing:
         points = make_lattice_points(fields)
         return fields.apply_mask_means(points.mean(points.slope[i] * points.slope[j]), i, j)
     return fields.apply_mask_means(fields.averages.J2(gather_covariances(fields.gram, i, j)), i, j)
@@ -252,17 +252,17 @@ def _average_error_over_masks(fields: UnitFields, points: LatticePoints, *units:
 
     The result has the shape (n, P, L), or (P, L) without dropout.
     """
-    if fields.masks is None:
+    if fields.dropout_masks is None:
         return points.error
-    rho, students = fields.masks
+    rho, students = fields.dropout_masks
     outputs = fields.weights[:students, None] * points.g[:students]
     return points.error + (rho - 1) * jnp.tensordot(1.0 * _mark_student_units(students, *units), outputs, 1)
 
 
 def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Array) -> Array:
     """Compute the variance (n, P, L) of the error that is due to the masks of all other units."""
-    assert fields.masks is not None
-    rho, students = fields.masks
+    assert fields.dropout_masks is not None
+    rho, students = fields.dropout_masks
     outputs = fields.weights[:students, None] * points.g[:students]
     return (rho - 1) * jnp.tensordot(1.0 - _mark_student_units(students, *units), outputs**2, 1)
 

@@ -81,13 +81,13 @@ class NetworkEquations:
     K: int
     M: int
     sign: bool = False
-    spacing: float = 0.0
+    lattice_spacing: float = 0.0
     dropout: bool = False
 
     @property
     def is_approximate(self) -> bool:
         """Whether averages are line integrals or lattice sums, which are slower and less accurate."""
-        return bool(getattr(self.activation.kind, "kinks", ())) or self.spacing > 0
+        return bool(getattr(self.activation.kind, "kinks", ())) or self.lattice_spacing > 0
 
 
 class NetworkSetting(NamedTuple):
@@ -148,7 +148,7 @@ def make_network_fields(equations: NetworkEquations, setting: NetworkSetting, un
     averages = equations.activation(**setting.parameters)
     masks = DropoutMasks(1 / (1 - setting.dropout), equations.K) if equations.dropout else None
     return UnitFields(
-        averages, make_field_covariances(units, setting.T), weights, equations.sign, equations.spacing, masks
+        averages, make_field_covariances(units, setting.T), weights, equations.sign, equations.lattice_spacing, masks
     )
 
 
@@ -261,11 +261,11 @@ def make_network_equations(cell: NetworkCell) -> NetworkEquations:
 
 def make_network_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
     """Make the run-time arguments of the compiled solver from a batch of cells."""
-    names = get_real_parameter_family(cells[0].activation).real_names
+    names = get_real_parameter_family(cells[0].activation).real_parameter_names
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in SCALAR_SETTING_NAMES}
     T, w = (np.stack([getattr(cell, name) for cell in cells], axis=-1) for name in ("T", "w"))
-    cell_polynomials = [cell.polynomials["eta"] for cell in cells if "eta" in cell.known_controls]
+    cell_polynomials = [cell.control_polynomials["eta"] for cell in cells if "eta" in cell.known_controls]
     eta_polynomials = (
         jax.tree.map(lambda *arrays: np.stack(arrays, axis=-1), *cell_polynomials) if cell_polynomials else None
     )
@@ -282,7 +282,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[St
     t = np.asarray(list(times), float)
 
     def program(index: int) -> tuple[NetworkEquations, tuple[Any, ...]]:
-        return make_network_equations(cells[index]), cells[index].layout
+        return make_network_equations(cells[index]), cells[index].control_segment_layout
 
     def solve_group(program: tuple[NetworkEquations, Any], indices: list[int]) -> list[StudentUnits]:
         return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
@@ -311,7 +311,7 @@ def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Arra
 
 def choose_network_batch_size(equations: NetworkEquations) -> int:
     """Return the batch size as a power of two, smaller for cells with many averages."""
-    if equations.spacing:
+    if equations.lattice_spacing:
         return 1
     fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2
     max_cells = max(1, 8 * MAX_PARALLEL_AVERAGES // (pairs * fields * (fields + 1) // 2))
@@ -321,7 +321,7 @@ def choose_network_batch_size(equations: NetworkEquations) -> int:
 def make_solution_key(cell: NetworkCell) -> tuple[Any, ...]:
     """Make a hashable key of everything that determines the solution of a cell."""
     numbers = cell.K, cell.M, *(getattr(cell, name) for name in SCALAR_SETTING_NAMES)
-    return cell.name, *cell.parameters.values(), *numbers, id(cell.teacher), id(cell.start), *cell.controls
+    return cell.name, *cell.activation_parameters.values(), *numbers, id(cell.teacher), id(cell.start), *cell.controls
 
 
 def _solve_with_one_program(

@@ -156,7 +156,7 @@ def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
             break
         last *= 2
     if not growth[-1] > 0:
-        problem = f"no unit leaves the symmetric state of {cell.described}: its growth rate is {growth[-1]:g}"
+        problem = f"no unit leaves the symmetric state of {cell.message_description}: its growth rate is {growth[-1]:g}"
         raise ScenarioError([((), problem)])
     return SymmetricSolution(times, rows, growth)
 
@@ -242,6 +242,8 @@ def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, pass
     u = np.abs(overlaps[:, 0, 0] + overlaps[:, 1, 1] - overlaps[:, 0, 1] - overlaps[:, 1, 0]) / 2
     index = int(np.argmax(u >= passed))
     if u[index] < passed:
-        raise ScenarioError([((), f"|u| does not reach {passed:g} for {cell.described}: use a smaller threshold")])
+        raise ScenarioError(
+            [((), f"|u| does not reach {passed:g} for {cell.message_description}: use a smaller threshold")]
+        )
     fraction = np.log(passed / u[index - 1]) / np.log(u[index] / u[index - 1])
     return float(times[index - 1] + fraction * (times[index] - times[index - 1]) + np.log(u[0]) / rate)

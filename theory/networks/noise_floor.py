@@ -66,7 +66,7 @@ class StationaryNetwork(NamedTuple):
     """Order parameters of a stationary state, with the reason if it does not exist or is not stable."""
 
     units: StudentUnits | None
-    absence_reason: str = ""
+    rejection_reason: str = ""
 
 
 def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
@@ -119,8 +119,8 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     absent: dict[str, list[str]] = {}
     for cell in network.cells():
         state = find_stationary_state(cell)
-        if state.units is None or (stable and state.absence_reason):
-            absent.setdefault(state.absence_reason, []).append(cell.described)
+        if state.units is None or (stable and state.rejection_reason):
+            absent.setdefault(state.rejection_reason, []).append(cell.described)
         else:
             floor[cell.index] = compute_generalization_error(cell, state.units)
     counted = [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in absent.items()]
@@ -158,7 +158,7 @@ def _find_state_from_late_times(cell: NetworkCell) -> StationaryNetwork:
         start = StudentUnits(*(part[-1] for part in late))
         units = _find_root_by_newton(cell, start, np.arange(len(pack_units(start))))
         state = state if units is None else _check_stability(cell, units)
-        if not state.absence_reason:
+        if not state.rejection_reason:
             break
     return state
 

@@ -158,7 +158,7 @@ def solve_task_rows(
     max_steps = np.int64(MAX_APPROXIMATE_STEPS if equations.network.is_approximate else MAX_STEPS)
 
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
-        probabilities = np.stack([cell.pieces.at(np.float64(begin)) for cell in cells], axis=-1)
+        probabilities = np.stack([cell.protocol_pieces.at(np.float64(begin)) for cell in cells], axis=-1)
         setting = make_task_setting([cell.after(begin) for cell in cells])
         return one_task.solve_with_time_row(
             lambda rows: solve_task_piece(equations, setting, probabilities, rows, times, max_steps),
@@ -180,7 +180,7 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     t = np.asarray(list(times), float)
 
     def program(index: int) -> tuple[TaskEquations, tuple[Any, ...]]:
-        return make_task_equations(cells[index]), cells[index].layout
+        return make_task_equations(cells[index]), cells[index].control_segment_layout
 
     def solve_group(program: tuple[TaskEquations, Any], indices: list[int]) -> list[StudentUnits]:
         return _solve_with_one_program(program[0], [cells[index] for index in indices], t)

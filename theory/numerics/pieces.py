@@ -19,7 +19,7 @@ class TimePiece(NamedTuple):
 
     begin: float
     times: np.ndarray
-    num_recorded: int
+    num_recorded_times: int
 
 
 def split_times_into_pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[TimePiece]:
@@ -66,6 +66,6 @@ def integrate_in_pieces(
     blocks, completed, rows = [], np.ones(start.shape[1], bool), start
     for piece in split_times_into_pieces(starts, times):
         values, is_complete = map(np.asarray, solve(piece.begin, rows, pad_times(piece.times, rows.size)))
-        blocks.append(values[: piece.num_recorded])
+        blocks.append(values[: piece.num_recorded_times])
         completed, rows = completed & is_complete, values[len(piece.times) - 1]
     return np.concatenate(blocks), completed

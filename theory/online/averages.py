@@ -54,7 +54,7 @@ SIGMOID_CUTOFF = 8.5  # widths: a sigmoid is constant to 1e-17 outside
 class StudentPair(NamedTuple):
     """Pair of students: angles to the teacher (2,), cosine of the transverse parts, lengths (2,)."""
 
-    angles: tuple[Array, Array]
+    teacher_angles: tuple[Array, Array]
     transverse_cosine: Array
     lengths: tuple[Array, Array]
 
@@ -78,7 +78,7 @@ def compute_rule_averages(rule: Rule, use_closed_forms: bool, theta: Array, leng
     if use_closed_forms:
         fu, response, ff = rule.closed_form(theta, length, flip)
     else:
-        average_one = rule.line_form if rule.has_line_form else partial(integrate_rule_averages, rule)
+        average_one = rule.line_form if rule.has_line_integral_form else partial(integrate_rule_averages, rule)
         fu, response, ff = jnp.vectorize(lambda *values: tuple(average_one(*values)))(theta, length, flip)
     return RuleAverages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
 
@@ -89,18 +89,18 @@ def compute_pair_average(rule: Rule, use_closed_forms: bool, pair: StudentPair, 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
     """
     if use_closed_forms:
-        pair_angle = angle_between_students(*pair.angles, pair.transverse_cosine)
-        ff = rule.closed_form_pair(pair.angles, pair_angle, pair.lengths, flip)
+        pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
+        ff = rule.closed_form_pair(pair.teacher_angles, pair_angle, pair.lengths, flip)
     else:
-        average_pair = _average_pair_by_line_form if rule.has_line_form else integrate_pair_average
-        flat = (*pair.angles, pair.transverse_cosine, *pair.lengths, flip)
+        average_pair = _average_pair_by_line_form if rule.has_line_integral_form else integrate_pair_average
+        flat = (*pair.teacher_angles, pair.transverse_cosine, *pair.lengths, flip)
         ff = jnp.vectorize(lambda a, b, c, k, l, e: average_pair(rule, StudentPair((a, b), c, (k, l)), e))(*flat)
     return rule.eta**2 * ff
 
 
 def _average_pair_by_line_form(rule: Rule, pair: StudentPair, flip: Array) -> Array:
-    pair_angle = angle_between_students(*pair.angles, pair.transverse_cosine)
-    return rule.line_form_pair(pair.angles, pair_angle, pair.lengths, flip)
+    pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
+    return rule.line_form_pair(pair.teacher_angles, pair_angle, pair.lengths, flip)
 
 
 def integrate_rule_averages(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> RuleAverages:
@@ -137,8 +137,8 @@ def integrate_rule_averages(rule: Rule, theta: Array, length: Array, flip: Array
 
 def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: int = NODES) -> Array:
     r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
-    (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.angles)) for f in (jnp.sin, jnp.cos))
-    pair_angle = angle_between_students(*pair.angles, pair.transverse_cosine)
+    (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.teacher_angles)) for f in (jnp.sin, jnp.cos))
+    pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
     q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
     distinct = p > MIN_DIVISOR
     parallel = cos_2 * sin_1 - pair.transverse_cosine * cos_1 * sin_2  # p r
@@ -169,7 +169,7 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
     meeting = [
         _make_sigmoid_edges(kink / replace_zero(p) / slope, root / replace_zero(r) / slope) for kink in rule.kinks
     ]
-    label = _make_sigmoid_edges(0.0, jnp.tan(pair.angles[0]))
+    label = _make_sigmoid_edges(0.0, jnp.tan(pair.teacher_angles[0]))
     return _integrate_panels(terms, _join_panel_edges(label, first, *ridge, *meeting), nodes)
 
 

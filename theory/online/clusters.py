@@ -111,23 +111,23 @@ class OnlineClusterEquations:
     @property
     def start(self) -> np.ndarray:
         """The initial state (1 + 2d,)."""
-        (length,), (R,), _ = self.cell.order_parameters
+        (length,), (R,), _ = self.cell.start_order_parameters
         fractions, powers = self.clusters.shares, self.clusters.centre_powers
         rho = np.full(fractions.shape, R and R / np.sqrt(powers.sum()))
         return np.array([np.log(length), *rho, *((1 - R) * (1 + R) * fractions)])
 
     def compute_field_moments(self, rho: np.ndarray, perpendicular: np.ndarray) -> tuple[float, float]:
         """Return the mean m and deviation Q of the field, in the units of the state."""
-        omega, powers = self.clusters.variances, self.clusters.centre_powers
+        omega, powers = self.clusters.mode_variances, self.clusters.centre_powers
         return float(powers @ rho), float(np.sqrt(omega @ (powers * rho**2 + perpendicular)))
 
     def compute_noise_growth(self, F: float) -> np.ndarray:
         """Return the growth rates (d,) of the perpendicular parts due to the noise of single examples."""
-        return self.clusters.variances * self.clusters.shares * F
+        return self.clusters.mode_variances * self.clusters.shares * F
 
     def compute_rates(self, t: float, values: np.ndarray) -> np.ndarray:
         """Return the time derivative (1 + 2d,) of the state."""
-        omega, powers = self.clusters.variances, self.clusters.centre_powers
+        omega, powers = self.clusters.mode_variances, self.clusters.centre_powers
         length = float(compute_clipped_length(values[0]))
         rho, perpendicular = values[1:].reshape(2, -1)
         rule = self.cell.rule if self.cell.schedule is None else self.cell.get_rule_at(t)
@@ -144,11 +144,11 @@ class OnlineClusterEquations:
         """Integrate the equations, and return the student's trajectory at given times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
-        values = integrate_stiff_equations(self.compute_rates, start, times, atol, self.cell.described)
+        values = integrate_stiff_equations(self.compute_rates, start, times, atol, self.cell.message_description)
         rho, perpendicular = np.split(values[:, 1:], 2, axis=1)
         units = np.sqrt(rho**2 @ self.clusters.centre_powers + perpendicular.sum(axis=1))  # 1 up to rounding
         log_length = values[:, 0] + np.log(units)
-        check_length_overflow(log_length, self.cell.described)
+        check_length_overflow(log_length, self.cell.message_description)
         m, Q = np.array([self.compute_field_moments(*state) for state in zip(rho, perpendicular, strict=True)]).T
         wrong = self.clusters.weights @ normal_cdf(-np.outer(self.clusters.centre_distances, m / Q))
         scale = np.exp(values[:, 0])

@@ -45,11 +45,11 @@ class StudentSolverOptions:
 
     rules: tuple[RealParameterFamily, ...]
     use_closed_forms: bool
-    num_students: int
+    num_distinct_students: int
     is_time_dependent: bool
     has_pairs: bool
     has_fluctuations: bool = False
-    is_linear: bool = False
+    has_linear_rules: bool = False
 
 
 class StudentBatch(NamedTuple):
@@ -88,7 +88,7 @@ def solve_batch(
 
     Also returns a mask of elements that have reached the last time.
     """
-    S, pairs, num_fluctuations = equations.num_students, batch.start.c.shape[0], batch.fluctuations.shape[0]
+    S, pairs, num_fluctuations = equations.num_distinct_students, batch.start.c.shape[0], batch.fluctuations.shape[0]
     cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + num_fluctuations]
     student_rates = jax.vmap(partial(_compute_student_rates, equations), in_axes=-1, out_axes=-1)
 
@@ -116,7 +116,7 @@ def _make_current_rule(
     parameters = setting.parameters
     if equations.is_time_dependent:
         parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
-    rule: Rule = family(**{name: parameters[name] for name in family.real_names})
+    rule: Rule = family(**{name: parameters[name] for name in family.real_parameter_names})
     return rule
 
 
@@ -149,7 +149,9 @@ def _compute_fluctuation_row_rates(
     Each student is treated as a separate batch element.
     """
     log_length, theta = students.log_length.reshape(-1), angle_from_versine(jnp.clip(students.y, 0.0, 2.0)).reshape(-1)
-    student_setting: StudentRateArguments = jax.tree.map(lambda array: jnp.tile(array, equations.num_students), setting)
+    student_setting: StudentRateArguments = jax.tree.map(
+        lambda array: jnp.tile(array, equations.num_distinct_students), setting
+    )
     fluctuations = StudentFluctuations(*jnp.split(rows.reshape(5, -1), [3]))
     rates_by_rule = [
         jnp.concatenate(
@@ -215,7 +217,7 @@ def _compute_fluctuation_rates(
             field, (log_length, jnp.log(theta)), setting.t, step, fluctuations
         )
 
-    if equations.is_linear:
+    if equations.has_linear_rules:
         stabilities = student_noise.make_linear_rule_nodes(theta, setting.flip)
     else:
         stabilities = student_noise.make_stability_nodes(over_batch(edges)(theta, length, setting), theta, setting.flip)

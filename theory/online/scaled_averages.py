@@ -30,7 +30,7 @@ class StudentFields(NamedTuple):
 
     theta: Array
     length: Array
-    deviation_ratio: Array
+    field_std_to_length_ratio: Array
 
 
 class StabilityScaledRule:
@@ -99,7 +99,7 @@ def compute_pair_field_average(rule: Rule, first: StudentFields, second: Student
     if rule.has_closed_form and rule.degree is not None:
         angles, lengths = (first.theta, second.theta), (first.length, second.length)
         ff = rule.closed_form_pair(angles, angle_between_students(*angles, c), lengths, flip)
-        ff = (first.deviation_ratio * second.deviation_ratio) ** rule.degree * ff
+        ff = (first.field_std_to_length_ratio * second.field_std_to_length_ratio) ** rule.degree * ff
     else:
         [ff] = map(
             np.asarray,
@@ -111,7 +111,7 @@ def compute_pair_field_average(rule: Rule, first: StudentFields, second: Student
 
 
 def _get_rule_parameters(rule: Rule) -> dict[str, np.float64]:
-    return {name: np.float64(getattr(rule, name)) for name in get_real_parameter_family(rule).real_names}
+    return {name: np.float64(getattr(rule, name)) for name in get_real_parameter_family(rule).real_parameter_names}
 
 
 @cached_program
@@ -150,8 +150,10 @@ def _integrate_pair_average(
     rule: Any = family(**parameters)
 
     def average_pair(first: StudentFields, second: StudentFields, c: Array) -> Array:
-        scaled = _cast_to_rule(StabilityScaledRule(rule, first.deviation_ratio, second.deviation_ratio))
-        lengths = ((first.length, first.deviation_ratio), (second.length, second.deviation_ratio))
+        scaled = _cast_to_rule(
+            StabilityScaledRule(rule, first.field_std_to_length_ratio, second.field_std_to_length_ratio)
+        )
+        lengths = ((first.length, first.field_std_to_length_ratio), (second.length, second.field_std_to_length_ratio))
         return integrate_pair_average(scaled, StudentPair((first.theta, second.theta), c, lengths), flip)
 
     return (jax.lax.map(lambda pair: average_pair(*pair), (first, second, c)),)

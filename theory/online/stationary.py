@@ -143,7 +143,7 @@ def _make_absent_attribute(cells: list[OnlineCell], states: list[StationaryState
     reasons: dict[str, list[str]] = {}
     for cell, state in zip(cells, states, strict=True):
         if state.absence_reason:
-            reasons.setdefault(state.absence_reason, []).append(cell.described)
+            reasons.setdefault(state.absence_reason, []).append(cell.message_description)
     counted = (f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in reasons.items())
     return {"absent": text} if (text := "; ".join(counted)) else {}
 
@@ -219,7 +219,7 @@ def _convert_solver_variables(max_start_length: float, x: np.ndarray) -> tuple[n
 
 def _make_rate_arguments(cell: OnlineCell) -> tuple[RealParameterFamily, bool, RateArguments]:
     rule = get_real_parameter_family(cell.rule)
-    parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.real_names}
+    parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.real_parameter_names}
     return rule, cell.rule.has_closed_form, RateArguments(parameters, np.float64(cell.flip), cell.time_dependence)
 
 

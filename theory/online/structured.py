@@ -116,7 +116,7 @@ class ModeEquations:
         self.power = np.maximum(modes.teacher, min_power)
         self.power = self.power / self.power.sum()
         self.still = TeacherModes(self.power, np.zeros_like(self.power))
-        start, q = self.start, cell.order_parameters.q
+        start, q = self.start, cell.start_order_parameters.q
         pair_indices = (self.first, self.second if self.students > 1 else np.array([min(1, cell.K - 1)]))
         equal_starts = [np.array_equal(part[self.first], part[self.second]) for part in start[:2]]
         self.together = (q[pair_indices] == 1) & np.all(
@@ -126,7 +126,7 @@ class ModeEquations:
     @cached_property
     def start(self) -> ModeState:
         """The initial state, with isotropic weights."""
-        S, (length, R, q) = self.students, self.cell.order_parameters
+        S, (length, R, q) = self.students, self.cell.start_order_parameters
         second = self.second if S > 1 else np.array([min(1, self.cell.K - 1)])
         perpendicular = (1 - R[:S]) * (1 + R[:S])
         pair_covariance = q[self.first, second] - R[self.first] * R[second]
@@ -249,7 +249,7 @@ class ModeEquations:
         product_rates = growth_rates * pair_products + common[:, None] * self.spread
         return product_rates + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else product_rates
 
-    def compute_students(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
+    def describe_by_weights_and_fields(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
         """Return the students of a state vector, described by weights and by fields."""
         state, power = self.unpack_state(values), self.compute_teacher_modes(t).power
         students = []

@@ -48,12 +48,13 @@ def _solve_cell(cell: OnlineCell, times: np.ndarray) -> WeightAndFieldStudents:
     assert modes is not None  # scenarios without modes have no equations
     equations = ModeEquations(cell, condense_modes(modes))
     students = [
-        equations.compute_students(t, row) for t, row in zip(times, _integrate_equations(equations, times), strict=True)
+        equations.describe_by_weights_and_fields(t, row)
+        for t, row in zip(times, _integrate_equations(equations, times), strict=True)
     ]
     metrics = WeightAndFieldStudents(
         *(Students(*map(np.stack, zip(*over_time, strict=True))) for over_time in zip(*students, strict=True))
     )
-    check_length_overflow(metrics.weights.log_length, cell.described)
+    check_length_overflow(metrics.weights.log_length, cell.message_description)
     return metrics
 
 
@@ -64,7 +65,7 @@ def _integrate_equations(equations: ModeEquations, times: np.ndarray) -> np.ndar
         equations.pack_state(equations.start),
         times,
         _make_absolute_tolerances(equations, times[-1]),
-        equations.cell.described,
+        equations.cell.message_description,
         (lambda t, values: compute_jacobian(equations, t, values)) if equations.students == 1 else None,
     )
 

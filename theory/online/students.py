@@ -39,7 +39,7 @@ def make_initial_students(cell: OnlineCell) -> Students:
     >>> make_initial_students(cell)
     Students(log_length=array([0.]), y=array([0.4]), c=array([-0.5625]))
     """
-    S, (length, R, q) = count_distinct_students(cell), cell.order_parameters
+    S, (length, R, q) = count_distinct_students(cell), cell.start_order_parameters
     first, second = make_pair_indices(S) if S > 1 else (np.array([0]), np.array([min(1, cell.K - 1)]))
     sin2 = (1 - R) * (1 + R)
     scale = np.sqrt(sin2[first] * sin2[second])

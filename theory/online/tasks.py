@@ -68,7 +68,7 @@ class TaskStudentSolverOptions:
 
     rules: tuple[RealParameterFamily, ...]
     use_closed_forms: bool
-    is_rate_time_dependent: bool
+    has_changing_learning_rate: bool
 
 
 class TaskStudentSetting(NamedTuple):
@@ -120,8 +120,8 @@ def _compute_row_rates(
     theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP))
 
     def make_rule_rates(family: RealParameterFamily) -> Callable[[], tuple[Array, Array]]:
-        parameters = {name: setting.parameters[name] for name in family.real_names}
-        if equations.is_rate_time_dependent:
+        parameters = {name: setting.parameters[name] for name in family.real_parameter_names}
+        if equations.has_changing_learning_rate:
             parameters["eta"] = setting.changes.schedule.rate(parameters["eta"], t)
         rule: Rule = family(**parameters)
 
@@ -177,7 +177,13 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
     def program(index: int) -> tuple[Any, ...]:
         cell = cells[index]
         closed, scheduled = cell.rule.has_closed_form, None if cell.schedule is None else cell.annealing
-        return closed, None if closed else get_real_parameter_family(cell.rule), scheduled, cell.tasks, cell.layout
+        return (
+            closed,
+            None if closed else get_real_parameter_family(cell.rule),
+            scheduled,
+            cell.tasks,
+            cell.control_segment_layout,
+        )
 
     def solve_group(program: tuple[Any, ...], indices: list[int]) -> list[TaskStudent]:
         return _solve_with_one_program([cells[index] for index in indices], t)
@@ -192,7 +198,7 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
 
 def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
     """Return a key of everything that determines a cell's equations and initial state."""
-    rule = (cell.name, *cell.parameters.values(), cell.flip, *cell.nondefault_changes.items())
+    rule = (cell.name, *cell.rule_parameters.values(), cell.flip, *cell.nondefault_time_dependence.items())
     return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch, *cell.controls)
 
 
@@ -204,7 +210,7 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
 
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
         current_cells = [cell.after(begin) for cell in padded_cells]
-        probabilities = np.stack([cell.pieces.at(np.float64(begin)) for cell in padded_cells], axis=-1)
+        probabilities = np.stack([cell.protocol_pieces.at(np.float64(begin)) for cell in padded_cells], axis=-1)
         controlled = (
             "eta" in current_cells[0].known_controls
         )  # eta is then a polynomial in the time since the start of the piece
@@ -222,7 +228,7 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
     solutions = [rows[..., index] for index in range(len(cells))]
     check_integration_complete(cells, solutions, completed, times[-1])
     for cell, solution in zip(cells, solutions, strict=True):
-        check_length_overflow(solution[:, 0], cell.described)
+        check_length_overflow(solution[:, 0], cell.message_description)
     return [TaskStudent(solution[:, 0], solution[:, 1:-1]) for solution in solutions]
 
 
@@ -237,7 +243,7 @@ def make_task_setting(cells: Sequence[OnlineTaskCell], rules: tuple[RealParamete
 
     A parameter that a cell's rule does not have is set to 1.
     """
-    names = sorted({name for family in rules for name in family.real_names})
+    names = sorted({name for family in rules for name in family.real_parameter_names})
     return TaskStudentSetting(
         np.array([rules.index(get_real_parameter_family(cell.rule)) for cell in cells]),
         {name: np.array([getattr(cell.rule, name, 1.0) for cell in cells], float) for name in names},

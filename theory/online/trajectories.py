@@ -116,7 +116,7 @@ def _solve_by_program(
     groups: dict[Any, list[int]] = {}
     for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
         closed, linear = cell.rule.has_closed_form, with_fluctuations and bool(cell.rule.linear)
-        changing = (cell.annealing, *dict(cell.controls)) if cell.has_changes else None
+        changing = (cell.annealing, *dict(cell.controls)) if cell.has_time_dependence else None
         program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
         groups.setdefault(program, []).append(index)
     record_jax_use()
@@ -184,7 +184,7 @@ def _stack_initial_value_problems(
 
     A parameter that a cell's rule does not have is set to 1.
     """
-    names = sorted({name for family in rules for name in family.real_names})
+    names = sorted({name for family in rules for name in family.real_parameter_names})
     parameters = {
         name: np.asarray([getattr(problem.cell.rule, name, 1.0) for problem in problems], float) for name in names
     }
@@ -221,7 +221,7 @@ def _check_solution(cells: list[OnlineCell], students: Students, completed: np.n
     for index in np.flatnonzero(~completed | overflow):
         if not completed[index]:
             raise SolverError(
-                f"the order-parameter equations of {cells[index].described} stop before t = {last_time:g}"
+                f"the order-parameter equations of {cells[index].message_description} stop before t = {last_time:g}"
             )
         bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
-        raise DivergedStudentError(f"{cells[index].described} has diverged: a student's length left {bounds}")
+        raise DivergedStudentError(f"{cells[index].message_description} has diverged: a student's length left {bounds}")

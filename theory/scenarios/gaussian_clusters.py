@@ -51,7 +51,7 @@ def _solve_cells(
 ) -> Iterator[CellVariables]:
     groups: dict[tuple[Any, ...], list[ClusterCell]] = {}
     for cell in cells:
-        groups.setdefault(cell.setting_values, []).append(cell)
+        groups.setdefault(cell.shared_setting_values, []).append(cell)
     variables: dict[tuple[int, ...], CellVariables] = {}
     for members in groups.values():
         variables.update(_solve_group(members, ratio, with_best))

@@ -21,7 +21,7 @@ CellVariables = dict[str, np.ndarray]
 
 def attributes(scenario: LabelledRows) -> dict[str, str]:
     """Return the diagnosis of each table as JSON."""
-    return {"tables": json.dumps(scenario.diagnoses())}
+    return {"tables": json.dumps(scenario.diagnose_tables())}
 
 
 def solve(scenario: LabelledRows, cells: Sequence[LabelledRowsCell]) -> Iterator[CellVariables]:
@@ -29,11 +29,11 @@ def solve(scenario: LabelledRows, cells: Sequence[LabelledRowsCell]) -> Iterator
 
     Values are NaN where the table does not determine them.
     """
-    if problems := list(scenario.find_data_problems()):
+    if problems := list(scenario.find_input_file_problems()):
         raise ScenarioError(problems)
     groups: dict[tuple[Any, ...], list[LabelledRowsCell]] = {}
     for cell in cells:
-        groups.setdefault(cell.setting_values, []).append(cell)
+        groups.setdefault(cell.shared_setting_values, []).append(cell)
     variables: dict[tuple[int, ...], CellVariables] = {}
     for members in groups.values():
         variables.update(_solve_group(members))

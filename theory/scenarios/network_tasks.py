@@ -28,7 +28,7 @@ def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[
 def _compute_variables(scenario: NetworkTasks, cell: NetworkTaskCell, units: StudentUnits) -> dict[str, np.ndarray]:
     """Return the variables of one cell from R (T, K, M), Q (T, K, K) and the heads v (T, heads, K)."""
     R, Q, v = units
-    T, units_per_task = cell.T, cell.units_per_task
+    T, units_per_task = cell.T, cell.teacher_units_per_task
     parts = [slice(task * units_per_task, (task + 1) * units_per_task) for task in range(cell.tasks)]
     return {
         "eps_g": compute_task_errors(cell, units),

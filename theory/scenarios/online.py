@@ -211,8 +211,8 @@ def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
     inputs = (
         (cell.inputs, cell.N if cell.inputs.modes_depend_on_N else None) if cell.inputs.has_unequal_variances else ()
     )
-    changes = *cell.nondefault_changes.items(), *cell.controls
-    return cell.name, *cell.parameters.values(), cell.flip, *changes, id(cell.start), students, *inputs
+    changes = *cell.nondefault_time_dependence.items(), *cell.controls
+    return cell.name, *cell.rule_parameters.values(), cell.flip, *changes, id(cell.start), students, *inputs
 
 
 def _compute_field_variables(

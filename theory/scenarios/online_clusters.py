@@ -33,7 +33,7 @@ def _make_equation_key(cell: OnlineClusterCell) -> tuple[Any, ...]:
 
     All cells share the same start.
     """
-    return cell.rule, cell.clusters, cell.inputs, *cell.nondefault_changes.items()
+    return cell.rule, cell.clusters, cell.inputs, *cell.nondefault_time_dependence.items()
 
 
 def _compute_variables(

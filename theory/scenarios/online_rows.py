@@ -17,12 +17,12 @@ SOURCE = "order-parameter equations of the classes of a table, N -> infinity"
 
 def attributes(scenario: OnlineRows) -> dict[str, str]:
     """Return the diagnosis of each table as JSON."""
-    return {"tables": json.dumps(scenario.diagnoses())}
+    return {"tables": json.dumps(scenario.diagnose_tables())}
 
 
 def solve(scenario: OnlineRows, cells: Sequence[OnlineRowsCell]) -> Iterator[dict[str, np.ndarray]]:
     """Yield the theoretical variables of each cell in order."""
-    if problems := list(scenario.find_data_problems()):
+    if problems := list(scenario.find_input_file_problems()):
         raise ScenarioError(problems)
     tables = {cell.inputs: cell.table for cell in cells}
     clusters = {inputs: TableRowErrorPredictor(table).clusters for inputs, table in tables.items()}

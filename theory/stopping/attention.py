@@ -214,7 +214,7 @@ class AttentionSettings(NamedTuple):
     error_rate: Array
     probes: Array
     forgetting_rate: Array  # the rate 1/T of the margin statistics
-    spacing: Array  # spacing of the checks, as a fraction of the features
+    checkpoint_spacing: Array  # spacing of the checks, as a fraction of the features
     overshoot_rise: Array  # effective rise of the level due to the spacing of the checks
 
 
@@ -257,7 +257,7 @@ def compute_order_parameter_rates(
         y,
         settings.forgetting_rate * (mean - state.mean),
         settings.forgetting_rate * (second - state.variance),
-        work=compute_evaluated_fraction(level, state.y, settings.spacing),
+        work=compute_evaluated_fraction(level, state.y, settings.checkpoint_spacing),
         errors=errors,
     )
 

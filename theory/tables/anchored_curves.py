@@ -149,7 +149,7 @@ class ErrorScale(ABC):
 
     @property
     @abstractmethod
-    def smallest_error(self) -> float:
+    def smallest_measurable_error(self) -> float:
         """Smallest error that differs measurably from 0."""
 
     @abstractmethod
@@ -174,11 +174,11 @@ class LabelErrorScale(ErrorScale):
     """Scale of label errors, which are shifted as normal quantiles."""
 
     @property
-    def smallest_error(self) -> float:
+    def smallest_measurable_error(self) -> float:
         return 0.3 / self.noise
 
     def transform_errors(self, errors: np.ndarray) -> np.ndarray:
-        return np.asarray(ndtri(np.clip(errors, self.smallest_error, MAX_PLAUSIBLE_LABEL_ERROR)))
+        return np.asarray(ndtri(np.clip(errors, self.smallest_measurable_error, MAX_PLAUSIBLE_LABEL_ERROR)))
 
     def restore_errors(self, values: np.ndarray) -> np.ndarray:
         return np.asarray(ndtr(values))
@@ -197,17 +197,17 @@ class SquaredErrorScale(ErrorScale):
     """Scale of mean squared errors, which are multiplied by factors."""
 
     @property
-    def smallest_error(self) -> float:
+    def smallest_measurable_error(self) -> float:
         return float(np.finfo(float).tiny)
 
     def transform_errors(self, errors: np.ndarray) -> np.ndarray:
-        return np.log(np.maximum(errors, self.smallest_error))
+        return np.log(np.maximum(errors, self.smallest_measurable_error))
 
     def restore_errors(self, values: np.ndarray) -> np.ndarray:
         return np.exp(values)
 
     def extrapolate_errors(self, errors: np.ndarray, source: float, target: float) -> np.ndarray:
-        return errors * max(target, self.smallest_error) / max(source, self.smallest_error)
+        return errors * max(target, self.smallest_measurable_error) / max(source, self.smallest_measurable_error)
 
     def compute_half_band(self, errors: np.ndarray) -> np.ndarray:
         return BAND_NORMAL_QUANTILE * errors * np.hypot(self.noise, MOVED_CURVE_RELATIVE_ERROR)
@@ -234,7 +234,7 @@ def move_curve_to_errors(
     errors, log_P, log_at = _compute_anchor_errors(measured, curve_at_measured, scale), np.log(P), np.log(measured.P)
     inside = measured.P[-1] >= P
     with np.errstate(all="ignore"):
-        line = np.exp(np.interp(log_P, log_at, np.log(np.maximum(errors, scale.smallest_error))))
+        line = np.exp(np.interp(log_P, log_at, np.log(np.maximum(errors, scale.smallest_measurable_error))))
         shifts = scale.transform_errors(errors) - scale.transform_errors(curve_at_measured.anchored)
         interpolated = scale.restore_errors(scale.transform_errors(curve.anchored) + np.interp(log_P, log_at, shifts))
         extrapolated = scale.extrapolate_errors(curve.theory, float(curve_at_measured.theory[-1]), float(errors[-1]))
@@ -251,14 +251,16 @@ def _compute_anchor_errors(
     """
     errors = measured.error.copy()
     if np.isfinite(curve_at_measured.theory).all():
-        before = max(errors[-2] + curve_at_measured.theory[-1] - curve_at_measured.theory[-2], scale.smallest_error)
+        before = max(
+            errors[-2] + curve_at_measured.theory[-1] - curve_at_measured.theory[-2], scale.smallest_measurable_error
+        )
         errors[-1] = 0.5 * (errors[-1] + before)
     return errors
 
 
 def compute_log_error_ratios(measured: MeasuredErrors, theory: np.ndarray, scale: ErrorScale) -> np.ndarray:
     """Return the logarithms of the ratios (3,) of measured to theoretical errors."""
-    return np.log((measured.error + scale.smallest_error) / (theory + scale.smallest_error))
+    return np.log((measured.error + scale.smallest_measurable_error) / (theory + scale.smallest_measurable_error))
 
 
 def judge_theory(

@@ -54,9 +54,9 @@ class ClassDecomposition(NamedTuple):
     """
 
     resolvent: Resolvent
-    squares: np.ndarray  # squared components of d in the eigenbasis (r,)
-    residual_square: float  # squared length of the part of d outside the eigenbasis
-    centre_noise: float  # variance of d per unit variance of the rows
+    mean_difference_squares: np.ndarray  # squared components of d in the eigenbasis (r,)
+    mean_difference_residual: float  # squared length of the part of d outside the eigenbasis
+    mean_difference_noise: float  # variance of d per unit variance of the rows
     positive_fraction: float  # fraction of the label +1
 
 
@@ -91,7 +91,7 @@ class _SpectralFunctions(NamedTuple):
     response: np.ndarray
     signal: np.ndarray
     spread: np.ndarray
-    centre: np.ndarray
+    signal_variance_function: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +102,11 @@ class FreshEquations(ClusterEquations):
 
     def solve_penalised_weights(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
         """Solve the equations of the weights under the penalty."""
-        max_k = MAX_RELATIVE_PENALTY_K * self.penalty_scale
+        max_k = MAX_RELATIVE_PENALTY_K * self.hebb_lambda_scale
         k = np.minimum(lam / np.maximum(hats.V, lam / max_k), max_k)
         logs, slope = (
-            self._compute_log_functions(np.log(k)),
-            differentiate_by_logs(self._compute_log_functions, np.log(k)[None])[:, 0],
+            self._compute_log_spectral_functions(np.log(k)),
+            differentiate_by_logs(self._compute_log_spectral_functions, np.log(k)[None])[:, 0],
         )
         log_lam = np.log(lam)
         log_m = np.log(hats.m) + logs[1] - log_lam
@@ -131,40 +131,42 @@ class FreshEquations(ClusterEquations):
         )
 
     @property
-    def penalty_scale(self) -> float:
+    def hebb_lambda_scale(self) -> float:
         """Scale of the penalty: the largest variance of the rows within classes, times N."""
         assert self.table is not None
         resolvent = self.table.resolvent
         return float(np.max(resolvent.eigenvalues) * resolvent.num_columns / resolvent.degrees_of_freedom)
 
-    def _compute_log_functions(self, log_k: np.ndarray) -> np.ndarray:
+    def _compute_log_spectral_functions(self, log_k: np.ndarray) -> np.ndarray:
         """Return the logarithms of the functions (4, ...) at ln k, (batch,) or (1, ..., batch).
 
         The logarithms are NaN if the classes do not differ.
         """
         with np.errstate(all="ignore"):  # classes may differ by no more than noise
-            functions = np.log(np.array(self._compute_functions(np.exp(log_k.ravel()))))
+            functions = np.log(np.array(self._compute_spectral_functions(np.exp(log_k.ravel()))))
         return functions.reshape(4, *log_k.shape[log_k.ndim > 1 :])
 
-    def _compute_functions(self, k: np.ndarray) -> _SpectralFunctions:
+    def _compute_spectral_functions(self, k: np.ndarray) -> _SpectralFunctions:
         """Compute the functions of k from the table's resolvent."""
         table = self.table
         assert table is not None
         resolvent = table.resolvent
-        z = resolvent.sample_strength(k)
-        s, square = resolvent.eigenvalues[:, None], table.squares[:, None]
+        z = resolvent.sample_penalty(k)
+        s, square = resolvent.eigenvalues[:, None], table.mean_difference_squares[:, None]
         df, slope, per_k = (
             resolvent.effective_directions(z),
             resolvent.effective_directions_slope(z),
-            1 / resolvent.population_strength_slope(z),
+            1 / resolvent.population_penalty_slope(z),
         )
         left = resolvent.remaining_degrees(z)
-        once = np.sum(square / (s + z), axis=0) + table.residual_square / z
-        twice = np.sum(square / (s + z) ** 2, axis=0) + table.residual_square / z**2
-        T = np.maximum(left * once - table.centre_noise * df, MIN_CLASS_SIGNAL_TO_NOISE * table.centre_noise * df)
-        T_slope = (-slope * once - left * twice - table.centre_noise * slope) * per_k
+        once = np.sum(square / (s + z), axis=0) + table.mean_difference_residual / z
+        twice = np.sum(square / (s + z) ** 2, axis=0) + table.mean_difference_residual / z**2
+        T = np.maximum(
+            left * once - table.mean_difference_noise * df, MIN_CLASS_SIGNAL_TO_NOISE * table.mean_difference_noise * df
+        )
+        T_slope = (-slope * once - left * twice - table.mean_difference_noise * slope) * per_k
         phi, phi_slope = df / resolvent.num_columns, slope * per_k / resolvent.num_columns
-        min_centre = MIN_SIGNAL_VARIANCE_RATIO * T * self.penalty_scale / (self.penalty_scale + k)
+        min_centre = MIN_SIGNAL_VARIANCE_RATIO * T * self.hebb_lambda_scale / (self.hebb_lambda_scale + k)
         centre = np.clip(T + k * T_slope, min_centre, T)  # noise of a short table can violate these bounds
         return _SpectralFunctions(k * phi, k * T, k**2 * (phi + k * phi_slope), k**2 * centre)
 

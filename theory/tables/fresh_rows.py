@@ -16,7 +16,7 @@ class FreshRowErrorPredictor(RowErrorPredictor):
 
     def solve_stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
         equations, row_stabilities = fresh_clusters.solve_fresh_stabilities(
-            loss, self.class_table, P, lam, self.intercept
+            loss, self.class_decomposition, P, lam, self.intercept
         )
         return equations.clusters, row_stabilities
 
@@ -41,18 +41,18 @@ class FreshRowErrorPredictor(RowErrorPredictor):
             A, _, C, _ = average_over_clusters(kind, clusters, stabilities).values
             return stabilities.means / np.sqrt(stabilities.Q**2 + (C / A) ** 2 / (4 * np.prod(clusters.weights) * P))
 
-    def predict_squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
+    def predict_squared_errors(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         return SquaredErrors(
-            ridge.predict_squared_errors(self.ridge_table, P, lam),
-            ridge.predict_squared_training_errors(self.ridge_table, P, lam),
+            ridge.predict_squared_errors(self.ridge_decomposition, P, lam),
+            ridge.predict_squared_training_errors(self.ridge_decomposition, P, lam),
         )
 
-    def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
-        return fresh_clusters.find_best_fresh_row_penalties(loss, self.class_table, P, self.intercept)
+    def find_best_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
+        return fresh_clusters.find_best_fresh_row_penalties(loss, self.class_decomposition, P, self.intercept)
 
     def get_penalty_bounds(self, model: str = "auto") -> tuple[float, float]:
         squares = self.table.labels is None or model == "moments"
         return (ridge.MIN_RIDGE_PENALTY, ridge.MAX_RIDGE_PENALTY) if squares else super().get_penalty_bounds(model)
 
-    def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
-        return ridge.find_best_ridge_penalties(self.ridge_table, P)
+    def find_best_squared_penalties(self, P: np.ndarray) -> np.ndarray:
+        return ridge.find_best_ridge_penalties(self.ridge_decomposition, P)

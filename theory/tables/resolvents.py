@@ -49,30 +49,30 @@ class Resolvent:
         s = self.eigenvalues[:, None]
         return self.degrees_of_freedom - len(s) + np.sum(z / (s + z), axis=0)
 
-    def population_strength(self, z: np.ndarray) -> np.ndarray:
+    def population_penalty(self, z: np.ndarray) -> np.ndarray:
         """Return the penalty strength k of the population at each z of the sample."""
         return self.num_columns * z / self.remaining_degrees(z)
 
-    def population_strength_slope(self, z: np.ndarray) -> np.ndarray:
+    def population_penalty_slope(self, z: np.ndarray) -> np.ndarray:
         """Return the derivative of k with respect to z."""
         s = self.eigenvalues[:, None]
         rise = self.degrees_of_freedom - len(s) + np.sum((z / (s + z)) ** 2, axis=0)
         return self.num_columns * rise / self.remaining_degrees(z) ** 2
 
     @cached_property
-    def min_population_strength(self) -> float:
+    def min_population_penalty(self) -> float:
         """Smallest k that the table determines: 0 if it has more rows than columns, otherwise k at z = 0."""
         if len(self.eigenvalues) < self.degrees_of_freedom:
             return 0.0
         return float(self.num_columns / np.sum(1 / self.eigenvalues))
 
-    def sample_strength(self, k: np.ndarray) -> np.ndarray:
+    def sample_penalty(self, k: np.ndarray) -> np.ndarray:
         """Return the penalty strength z of the sample at each k of the population (batch,).
 
         Newton's method finds the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'` from above. The result
         is NaN for k up to `min_population_strength`.
         """
-        z = np.where(k > self.min_population_strength, k * self.degrees_of_freedom / self.num_columns, np.nan)
+        z = np.where(k > self.min_population_penalty, k * self.degrees_of_freedom / self.num_columns, np.nan)
         for _ in range(MAX_PENALTY_NEWTON_STEPS):
             step = (self.num_columns * z / k + self.effective_directions(z) - self.degrees_of_freedom) / (
                 self.num_columns / k + self.effective_directions_slope(z)

@@ -32,9 +32,9 @@ class RidgeDecomposition(NamedTuple):
     """A table in the eigenbasis of its rows."""
 
     resolvent: Resolvent
-    squares: np.ndarray  # squared components of the centred target in the eigenbasis (r,)
-    residual_square: float  # squared length of the target's part outside the eigenbasis
-    mean_square: float  # unbiased estimate of the squared mean of the target that learners see
+    target_squares: np.ndarray  # squared components of the centred target in the eigenbasis (r,)
+    target_residual_square: float  # squared length of the target's part outside the eigenbasis
+    squared_target_mean: float  # unbiased estimate of the squared mean of the target that learners see
 
 
 def make_ridge_decomposition(Z: np.ndarray, y: np.ndarray) -> RidgeDecomposition:
@@ -69,7 +69,10 @@ def _make_decomposition_from_basis(
     basis: TableEigenbasis, rows: int, columns: int, mean_square: float = 0.0
 ) -> RidgeDecomposition:
     return RidgeDecomposition(
-        Resolvent(basis.eigenvalues, rows - 1, columns), basis.squares, basis.unexplained_square, mean_square
+        Resolvent(basis.eigenvalues, rows - 1, columns),
+        basis.target_squares,
+        basis.unexplained_target_square,
+        mean_square,
     )
 
 
@@ -89,11 +92,12 @@ def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.nda
     """
     z = _solve_sample_penalty(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
     resolvent, s = table.resolvent, table.resolvent.eigenvalues[:, None]
-    df, k = resolvent.effective_directions(z), resolvent.population_strength(z)
-    df2 = df + k * resolvent.effective_directions_slope(z) / resolvent.population_strength_slope(z)
-    residual = np.sum(table.squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.residual_square
+    df, k = resolvent.effective_directions(z), resolvent.population_penalty(z)
+    df2 = df + k * resolvent.effective_directions_slope(z) / resolvent.population_penalty_slope(z)
+    residual = np.sum(table.target_squares[:, None] * (z / (s + z)) ** 2, axis=0) + table.target_residual_square
     error: np.ndarray = (
-        residual * (resolvent.degrees_of_freedom - df2) / resolvent.remaining_degrees(z) ** 2 + table.mean_square
+        residual * (resolvent.degrees_of_freedom - df2) / resolvent.remaining_degrees(z) ** 2
+        + table.squared_target_mean
     )
     return error / (1 - df2 / P)
 
@@ -139,9 +143,7 @@ def _solve_sample_penalty(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) 
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):
         z = np.exp(0.5 * (low + high))
-        excess = (
-            resolvent.population_strength(z) * (P - resolvent.effective_directions(z)) - resolvent.num_columns * lam
-        )
+        excess = resolvent.population_penalty(z) * (P - resolvent.effective_directions(z)) - resolvent.num_columns * lam
         low, high = np.where(excess < 0, np.log(z), low), np.where(excess < 0, high, np.log(z))
-    determined = resolvent.min_population_strength * (P - resolvent.degrees_of_freedom) < resolvent.num_columns * lam
+    determined = resolvent.min_population_penalty * (P - resolvent.degrees_of_freedom) < resolvent.num_columns * lam
     return np.where(determined, np.exp(0.5 * (low + high)), np.nan)

@@ -64,24 +64,24 @@ class RowErrorPredictor(ABC):
         """Return the clusters and the stabilities of learners with a stability loss."""
 
     @abstractmethod
-    def predict_squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
+    def predict_squared_errors(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         """Predict the squared errors of least squares for examples with P degrees of freedom."""
 
     @abstractmethod
-    def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
+    def find_best_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
         """Find the penalty with the smallest label error."""
 
     @abstractmethod
-    def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
+    def find_best_squared_penalties(self, P: np.ndarray) -> np.ndarray:
         """Find the penalty with the smallest squared error."""
 
     @cached_property
-    def class_table(self) -> ClassDecomposition:
+    def class_decomposition(self) -> ClassDecomposition:
         """Decomposition of the table into two classes."""
         return make_class_decomposition(self.table.Z, self.table.y)
 
     @cached_property
-    def ridge_table(self) -> RidgeDecomposition:
+    def ridge_decomposition(self) -> RidgeDecomposition:
         """Decomposition of the table in its eigenbasis."""
         return decompose_real_table(self.table, self.intercept)
 
@@ -102,7 +102,7 @@ class RowErrorPredictor(ABC):
         result = RowErrorValues(*(np.full(len(P), np.nan) for _ in RowErrorValues._fields))
         is_finite = np.isfinite(lam)
         if is_finite.any():
-            state = self._predict_known_errors(loss, P[is_finite], lam[is_finite], model)
+            state = self._predict_finite_lam_errors(loss, P[is_finite], lam[is_finite], model)
             for values, part in zip(result, state, strict=True):
                 values[is_finite] = part
         return result
@@ -116,29 +116,29 @@ class RowErrorPredictor(ABC):
             As in `predict_errors`.
         """
         if self.table.labels is None or model == "moments":
-            return self.find_square_penalties(P)
+            return self.find_best_squared_penalties(P)
         return np.clip(
-            self.find_label_penalties(convert_to_stability_loss(loss), P), MIN_CLASS_PENALTY, MAX_CLASS_PENALTY
+            self.find_best_label_penalties(convert_to_stability_loss(loss), P), MIN_CLASS_PENALTY, MAX_CLASS_PENALTY
         )
 
     def get_penalty_bounds(self, model: str = "auto") -> tuple[float, float]:
         """Return the bounds of the search for the best penalty."""
         return MIN_CLASS_PENALTY, MAX_CLASS_PENALTY
 
-    def _predict_known_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowErrorValues:
+    def _predict_finite_lam_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowErrorValues:
         """Predict the errors at finite penalties."""
         nans, square = np.full(len(P), np.nan), isinstance(loss, Square)
         state = RowErrorValues(nans, nans, nans, nans)
         if self.table.labels is not None and model != "moments":
-            state = self._predict_by_clusters(convert_to_stability_loss(loss), P, lam, square)
+            state = self._predict_errors_by_clusters(convert_to_stability_loss(loss), P, lam, square)
         if square and model != "clusters":
-            squares = self.predict_squares(P - self.intercept, lam)
+            squares = self.predict_squared_errors(P - self.intercept, lam)
             means = 1 + self.intercept / P
             training = 0.5 * squares.training * (1 - self.intercept / P)
             state = state._replace(mse_y=squares.fresh * means, train_loss=training)
         return state
 
-    def _predict_by_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowErrorValues:
+    def _predict_errors_by_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowErrorValues:
         """Predict the errors by the model of two clusters, with the squared error if `square` is True."""
         clusters, stabilities = self.solve_stabilities(loss, P, lam)
         with np.errstate(all="ignore"):

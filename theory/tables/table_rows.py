@@ -32,23 +32,27 @@ class TableRowErrorPredictor(RowErrorPredictor):
     @cached_property
     def clusters(self) -> TwoClusters:
         """Two clusters with the classes' means and common covariance. Directions without variance form one mode."""
-        table, n, N = self.class_table, len(self.table.Z), self.table.N
-        s, squares, fractions = table.resolvent.eigenvalues, table.squares, np.full(len(table.squares), 1 / N)
+        table, n, N = self.class_decomposition, len(self.table.Z), self.table.N
+        s, squares, fractions = (
+            table.resolvent.eigenvalues,
+            table.mean_difference_squares,
+            np.full(len(table.mean_difference_squares), 1 / N),
+        )
         if num_flat := N - len(s):
-            last = ((s, 0), (squares, table.residual_square), (fractions, num_flat / N))
+            last = ((s, 0), (squares, table.mean_difference_residual), (fractions, num_flat / N))
             s, squares, fractions = (np.append(array, value) for array, value in last)
         return TwoClusters(table.positive_fraction, N * s / n, fractions, N * squares, np.ones_like(s))
 
     @cached_property
     def equations(self) -> ConvexEquations:
         """Saddle-point equations of least squares, with the target in units of its root mean square."""
-        s, (n, N) = self.ridge_table.resolvent.eigenvalues, self.table.Z.shape
+        s, (n, N) = self.ridge_decomposition.resolvent.eigenvalues, self.table.Z.shape
         variances, fractions = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
-        powers = np.append(self.ridge_table.squares / (n * self.mean_square), 0.0)
+        powers = np.append(self.ridge_decomposition.target_squares / (n * self.target_mean_square), 0.0)
         return ConvexEquations(Square(), LinearTeacher(), ModeWeightEquations(Modes(variances, fractions, powers)))
 
     @property
-    def mean_square(self) -> float:
+    def target_mean_square(self) -> float:
         """Mean square of the target, or its variance if learners have an intercept."""
         return float(np.var(self.table.y) if self.intercept else np.mean(self.table.y**2))
 
@@ -59,16 +63,16 @@ class TableRowErrorPredictor(RowErrorPredictor):
             solution.x + np.where(solution.residual <= SOLUTION_RESIDUAL_TOL, 0.0, np.nan)
         )
 
-    def predict_squares(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
+    def predict_squared_errors(self, P: np.ndarray, lam: np.ndarray) -> SquaredErrors:
         alpha = P / self.table.N
         solution = solve_saddle_point(self.equations, alpha, lam, 0.0)
         state = describe_state(self.equations, solution, alpha, PenaltyPoint(np.log(lam), np.zeros_like(lam)))
-        return SquaredErrors(self.mean_square * state.mse, 2 * self.mean_square * state.train_loss)
+        return SquaredErrors(self.target_mean_square * state.mse, 2 * self.target_mean_square * state.train_loss)
 
-    def find_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
+    def find_best_label_penalties(self, loss: Loss, P: np.ndarray) -> np.ndarray:
         return find_best_cluster_lambdas(loss, self.clusters, P / self.table.N, self.intercept)
 
-    def find_square_penalties(self, P: np.ndarray) -> np.ndarray:
+    def find_best_squared_penalties(self, P: np.ndarray) -> np.ndarray:
         return np.clip(
             minimise_over_lambda(self.equations, P / self.table.N, 0.0, np.zeros(len(P), bool)),
             MIN_CLASS_PENALTY,

@@ -44,7 +44,10 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         ax.set(xlabel="position of the first base", title=_format_discount_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
     figure.colorbar(image, ax=panels, label=r"$\sum|w|$ of conjunctions (square-root scale)", shrink=0.9)
-    set_heading(figure, [find_data_source(str(simulation.data.item())).heading, describe_size_and_runs(simulation)])
+    set_heading(
+        figure,
+        [find_data_source(str(simulation.data.item())).title_with_stand_in_mark, describe_size_and_runs(simulation)],
+    )
     draw_legend_below(figure, [Patch(fill=False, edgecolor=CODON_FRAME_COLOUR, label="within one codon")])
     return figure
 

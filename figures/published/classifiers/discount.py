@@ -34,5 +34,5 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     axes[1].set_ylabel("accuracy (%)")
     axes[2].set(ylabel="weights", ylim=(0, None))
     for key in keys:
-        key.set_label(find_data_source(str(key.get_label())).heading)
+        key.set_label(find_data_source(str(key.get_label())).title_with_stand_in_mark)
     return add_title_and_legend(figure, results, keys, "classifier")

@@ -54,7 +54,7 @@ def draw_accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
         star = LESS_ACCURATE_SYMBOL if name in paper.CLASSIFIERS_WORSE_THAN_BOOSTING.get(data, ()) else ""
         _draw_published_values(ax, row, name, paper.PUBLISHED_ACCURACY.get(data, {}).get(name, ()), star)
     _label_rows(ax, study)
-    ax.set(xlabel="accuracy (%)", title=find_data_source(data).heading)
+    ax.set(xlabel="accuracy (%)", title=find_data_source(data).title_with_stand_in_mark)
     ax.margins(x=0.24)
 
 
@@ -65,7 +65,7 @@ def draw_weight_count_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
             _draw_measured_value(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
         _draw_published_values(ax, row, name, paper.PUBLISHED_WEIGHT_COUNTS.get(data, {}).get(name, ()))
     _label_rows(ax, study)
-    ax.set(xlabel="weights", title=find_data_source(data).heading, xscale="log")
+    ax.set(xlabel="weights", title=find_data_source(data).title_with_stand_in_mark, xscale="log")
     ax.margins(x=0.1)
     set_log_ticks(ax.xaxis)
 

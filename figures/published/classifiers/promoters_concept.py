@@ -39,7 +39,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     _shade_contact_regions(ax, data_source, indices)
     _format_axes(ax, data_source, heights, learnt_concept["classes"])
     always = [f"threshold {term.sense * term.weight:+.2f}" for term in terms if not term.names]
-    set_heading(figure, [f"{data_source.heading}: learnt from all examples", *always])
+    set_heading(figure, [f"{data_source.title_with_stand_in_mark}: learnt from all examples", *always])
     return figure
 
 

@@ -36,5 +36,5 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
         for term in learnt["terms"]
     ]
     figure = concept.draw(SimpleNamespace(terms_=terms, classes_=learnt["classes"]))
-    figure.suptitle(f"{find_data_source(name).heading}: learnt from all examples")
+    figure.suptitle(f"{find_data_source(name).title_with_stand_in_mark}: learnt from all examples")
     return figure

@@ -102,8 +102,8 @@ def _draw_projections_and_lengths(ax: Axes, runs: list[PerceptronRun]) -> None:
     for index, run in enumerate(runs):
         labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
         projection, squared = (
-            run.update_history.projection / run.margin,
-            run.update_history.squared_length / run.radius**2,
+            run.update_history.weight_projection / run.margin,
+            run.update_history.squared_weight_length / run.radius**2,
         )
         ax.plot(
             run.update_numbers, projection, linewidth=0.6, label=labels[0], color=PROJECTION_COLOUR, gid=NO_LEGEND_GID
@@ -128,7 +128,7 @@ def _draw_length_bounds(ax: Axes, run: PerceptronRun) -> None:
     ax.plot(dense_k, np.sqrt(dense_k) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
     ax.plot(
         run.update_numbers,
-        np.sqrt(run.update_history.squared_length),
+        np.sqrt(run.update_history.squared_weight_length),
         "D",
         color=LENGTH_COLOUR,
         markersize=2.5,
@@ -138,7 +138,7 @@ def _draw_length_bounds(ax: Axes, run: PerceptronRun) -> None:
     marker_style: dict[str, Any] = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.7}
     ax.plot(
         run.update_numbers,
-        run.update_history.projection,
+        run.update_history.weight_projection,
         "o",
         color=PROJECTION_COLOUR,
         label=r"$\mathbf{u}\cdot\mathbf{w}$",
