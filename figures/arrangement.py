@@ -36,7 +36,7 @@ MAX_UNTHINNED_AXIS_VALUES = 12  # a legend lists only a few values of a longer a
 class ArrangedResults:
     """Results in a figure, with their layout and the colours of their curves.
 
-    `plane_variable` is the variable on the horizontal axis if it shows a variable, `label` names these results among
+    `x_variable` is the variable on the horizontal axis if it shows a variable, `label` names these results among
     others, and `stated` are texts for the title.
     """
 

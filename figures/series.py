@@ -57,7 +57,7 @@ class Curve:
     The simulation has a `mean` and an `error` (standard error) at each `x`, a number or a name, and theory expects
     the value `expected` there. The line of `theory` is given at `theory_x`, which is denser than x if theory can be
     solved between the recorded values. With corrections of order 1/N, one run lies in the `band`: theory plus bias,
-    plus or minus one standard deviation. The `levels` are labelled values of theory for comparison, also at
+    plus or minus one standard deviation. The `reference_levels` are labelled values of theory for comparison, also at
     `theory_x`. The `runs` (seeds, x) are given if single runs are drawn instead of their mean.
     """
 
@@ -80,7 +80,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Layout:
-    """Roles of the axes of a chart: along x, by colour, by marker, by panel, or at one position (`rest`)."""
+    """Roles of the axes of a chart: along x, by colour, by marker, by panel, or at a single position."""
 
     x: str
     colour_axes: tuple[str, ...]
@@ -472,7 +472,7 @@ def make_curve(
             theory_x=source_x,
             theory=_divide_quietly(_broadcast_theory(source[name], source_x), divisor),
             band=_compute_band(name, source, source_x, divisor),
-            levels=tuple(
+            reference_levels=tuple(
                 (source[level].long_name, _divide_quietly(_broadcast_theory(source[level], source_x), divisor))
                 for level in level_names
                 if level in source

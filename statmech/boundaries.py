@@ -22,8 +22,8 @@ follow. Its level may depend on `error_rate`, m, :math:`\sigma^2` and theta, and
 
 >>> class Cautious(Boundary):
 ...     label = "cautious"
-...     def threshold(self, error_rate, mean, variance, theta):
-...         return 2 * BrownianBridgeBoundary().threshold(error_rate, mean, variance, theta)
+...     def stopping_level(self, error_rate, mean, variance, theta):
+...         return 2 * BrownianBridgeBoundary().stopping_level(error_rate, mean, variance, theta)
 >>> BOUNDARIES["cautious"] = Cautious
 >>> level = compute_stopping_level("brownian-bridge", 0.01, 1.0, 1.0)
 >>> float(compute_stopping_level("cautious", 0.01, 1.0, 1.0) / level)
@@ -52,7 +52,7 @@ PARTIAL_SUM_CUTOFF_DEVIATIONS = 9.0  # standard deviations; the Gaussian tail ou
 
 @dataclass(frozen=True)
 class Boundary(ABC):
-    """A level that stops the evaluation of a margin. Subclasses define `label` and `threshold`."""
+    """A level that stops the evaluation of a margin. Subclasses define `label` and `stopping_level`."""
 
     label: ClassVar[str]  # shown in tables and legends
     equation: ClassVar[str] = ""  # LaTeX

@@ -195,7 +195,7 @@ def load(
     problems = list(check(keys)) if check else []
     try:
         scenario = scenario_from(keys)
-        problems += scenario.find_data_problems() if data else []
+        problems += scenario.find_input_file_problems() if data else []
         problems += _find_composed_figure_problems(scenario)
     except ScenarioError as failure:
         problems = [*failure.problems, *problems]

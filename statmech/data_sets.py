@@ -55,7 +55,7 @@ class DataSource:
 
     >>> (
     ...     find_data_source("coding").attributes[:2], find_data_source("promoters").attributes[49:51],
-    ...     find_data_source("promoters").heading
+    ...     find_data_source("promoters").title_with_stand_in_mark
     ... )
     (('p1', 'p2'), ('-1', '+1'), 'promoters (stand-in)')
     """

@@ -4,8 +4,8 @@ r"""Centred distributions of the inputs. `isotropic` distributions have the cova
 direct engine follow. In a config, a distribution without parameters is written by its name. Parameters are written as a
 mapping, `inputs: {anisotropic: {spectrum: [0.5, 1.5]}}`, or with the first parameter as the value, `inputs: {spectrum:
 [0.2, 1.8], shares: [0.75, 0.25]}`. Errors of students are angles between vectors if the distribution of a field depends
-only on the length of its vector (`has_exact_angles`), and are measured on new inputs otherwise. Inputs with different
-variances in different directions define their `modes` (`statmech.modes`); theory needs nothing else.
+only on the length of its vector (`has_errors_given_by_angles`), and are measured on new inputs otherwise. Inputs with
+different variances in different directions define their `modes` (`statmech.modes`); theory needs nothing else.
 """
 
 from __future__ import annotations

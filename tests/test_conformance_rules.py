@@ -273,7 +273,7 @@ def squared(self, kappa, length):
 def test_a_subclass_with_another_modulation_does_not_inherit_what_holds_for_its_parent_s_alone(parent):
     child = type("Child", (parent,), {"g": squared, "label": "child"})
     for kind in (child, type("Grandchild", (child,), {})):
-        assert not any((kind().has_closed_form, kind().has_line_form, kind().linear))
+        assert not any((kind().has_closed_form, kind().has_line_integral_form, kind().linear))
 
 
 @pytest.mark.quick

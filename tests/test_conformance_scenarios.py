@@ -39,7 +39,7 @@ def test_names_in_a_store_differ_by_more_than_case(scenario, path):
     """On the default disks of macOS and Windows two folders cannot differ by case only."""
     create_store(path, scenario, {})
     stored = {file.name for file in path.iterdir() if file.is_dir()}
-    possible = {*stored, *scenario.axis_names(), *scenario.COORDINATES, *scenario.theory_only_variables}
+    possible = {*stored, *scenario.axis_names(), *scenario.NON_KEY_COORDINATES, *scenario.theory_only_variables}
     assert {
         *scenario.variables,
         *scenario.recorded_coordinates,
@@ -67,7 +67,7 @@ def test_a_kind_states_all_that_others_ask_of_it(scenario):
     name = get_kind_name(scenario.config())
     assert get_kinds()[name] is kind
     assert kind.TITLE
-    assert scenario.estimate_seconds() > 0
+    assert scenario.estimate_seconds_per_seed() > 0
     for key in (*scenario.recorded_coordinates, *scenario.axis_values(), *scenario.derived_coordinates, "seed"):
         assert len(kind.describe(key).meaning) > 3, key
     assert all(it.long_name and it.symbol for it in (scenario.variables | scenario.theory_only_variables).values())

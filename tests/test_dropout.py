@@ -66,7 +66,7 @@ def rates_of(cell, v, kind):
         of = structured.get_condensed_modes(cell)
         directions = [np.repeat(part[:, None], len(lanes), axis=-1) for part in (of.variances, of.shares, of.teacher)]
         return compiled[structured.compute_mode_rates](static, setting, structured.ModeParameters(*directions), units)
-    static = replace(static, spacing=choose_lattice_spacing(cell.activation)) if kind == "lattice" else static
+    static = replace(static, lattice_spacing=choose_lattice_spacing(cell.activation)) if kind == "lattice" else static
     return compiled[equations.compute_row_rates](static, setting, np.asarray(equations.pack_units(units)))
 
 

@@ -61,7 +61,7 @@ def test_the_equations_with_an_intercept_have_the_recorded_solution(rows, loss, 
 
 @pytest.mark.parametrize(("noise", "error"), [(0.0, 0.07675), (1 / 1000, 0.07793)])
 def test_a_wrong_noise_of_the_class_means_changes_the_recorded_value(noise, error):
-    table = make_class_decomposition(*cluster_table(2, 1000, 40, 0.1))._replace(centre_noise=noise)
+    table = make_class_decomposition(*cluster_table(2, 1000, 40, 0.1))._replace(mean_difference_noise=noise)
     found = predict_fresh_errors(LOSSES["logistic"](), table, np.array([200]), np.array([0.1]))
     assert found[0] == pytest.approx(error, abs=5e-6)
 
@@ -109,7 +109,7 @@ def test_fits_with_an_intercept_agree_with_theory_and_not_with_a_penalised_inter
         for penalised, found in errors.items():
             from simulate.minimisers.method import minimise
 
-            w = minimise(problem._replace(num_free_weights=0) if penalised else problem).w
+            w = minimise(problem._replace(num_unpenalised_weights=0) if penalised else problem).w
             found.append(measure_table_errors(table, w, order[P:]).labels)
     free, penalised = (np.array(errors[key]) for key in (False, True))
     noise = np.hypot(free.std(ddof=1) / np.sqrt(sets), np.sqrt(theory * (1 - theory) / 3000))

@@ -347,7 +347,7 @@ def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monk
     scenario, other = StoredExamples(**STORED), StoredExamples(**{**STORED, "N": [60, 80]})
     create_store(path, scenario, {})
     filled = "simulate.execution.chunks.ChunkBuffer.finish_runs"
-    plain = importlib.import_module("simulate.execution.chunks").ChunkBuffer.finish_runs
+    plain = importlib.import_module("simulate.execution.chunks").ChunkBuffer.retry_failed_runs
 
     def meanwhile(self, *rest):
         create_store(path, other, {})

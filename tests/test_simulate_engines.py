@@ -186,7 +186,9 @@ def test_a_program_of_too_few_optimisations_has_other_bits(monkeypatch):
 )
 def test_a_run_is_short_by_all_steps_of_its_program(given, short):
     scenario = Scenario(**{"rule": "hebb", "K": 3, "N": 10_000, "seeds": 8, **given})
-    assert {unit.is_short for unit in make_simulator(scenario).units(list(scenario.cells()), range(8))} == {short}
+    assert {
+        unit.uses_fast_compilation for unit in make_simulator(scenario).units(list(scenario.cells()), range(8))
+    } == {short}
 
 
 @pytest.mark.skipif(not gram.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
@@ -210,11 +212,11 @@ def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seed
     eta = list(np.linspace(0.5, 1, others))
     scenario = Scenario(rule="hebb", K=K, N=50, t=[1], seeds=seeds, eta=eta)
     units = list(make_simulator(scenario).units(list(scenario.cells()), range(seeds)))
-    assert [unit.simulated_part.stop - unit.simulated_part.start for unit in units] == widths
+    assert [unit.simulated_batch_slice.stop - unit.simulated_batch_slice.start for unit in units] == widths
     found = [seed for unit in units for seed in range(unit.seeds.start, unit.seeds.stop)]
     assert found == others * list(range(seeds))
     for unit in units:
-        assert unit.seeds.start - unit.batch_index * gram.batch(K) == unit.simulated_part.start
+        assert unit.seeds.start - unit.batch_index * gram.batch(K) == unit.simulated_batch_slice.start
 
 
 @jax.jit

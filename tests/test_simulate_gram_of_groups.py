@@ -145,7 +145,7 @@ def test_one_group_has_the_law_of_isotropic_inputs():
 @pytest.mark.slow
 def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
     scenario = Scenario(rule="hebb", K=[1, 3], N=[60, 100], t=1, seeds=2, inputs={"spectrum": [0.5, 1.5]})
-    assert [cell.num_gram_groups for cell in scenario.cells()] == [2, 2, 0, 2]
+    assert [cell.num_gram_variance_groups for cell in scenario.cells()] == [2, 2, 0, 2]
     assert {it.strip(") ").split(".")[-1] for it in simulate.run(scenario).source.split(";")} == {
         "gram_of_groups",
         "vectors",

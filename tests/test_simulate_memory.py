@@ -88,7 +88,9 @@ def test_the_direct_engine_holds_the_bytes_that_are_stated(given):
         )
         scale, table = np.asarray(task.scale, task.dtype), task.inputs.table(program.N)
         parameters, changes = task.numbers()
-        problem = vectors.VectorArguments(parameters, task.coordinates, scale, task.saved_state, table, changes)
+        problem = vectors.VectorArguments(
+            parameters, task.initial_coordinates, scale, task.initial_learner_state, table, changes
+        )
         lowered = jax.jit(vectors._simulate_all_seeds.function, static_argnums=0).lower(
             program, np.zeros((4, 2), np.uint32), problem, np.array([16])
         )

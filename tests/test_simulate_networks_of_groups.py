@@ -187,7 +187,7 @@ def test_one_group_has_the_law_of_isotropic_inputs():
 
 def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
     scenario = Network(network="erf", N=[60, 100], t=1, inputs={"spectrum": [0.5, 1.5]}, **ALL)
-    assert [cell.num_gram_groups for cell in scenario.cells()] == [0, 2]
+    assert [cell.num_gram_variance_groups for cell in scenario.cells()] == [0, 2]
     simulator = Simulator(scenario)
     assert [simulator.choose_engine(cell) for cell in scenario.cells()] == [vectors_engine, gram_of_groups]
     assert simulator.get_remarks_before_run() == [DIRECT_ENGINE_REMARK]

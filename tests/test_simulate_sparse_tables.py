@@ -35,7 +35,7 @@ def test_a_column_of_numbers_with_missing_values_remains_one_of_numbers(missing)
     assert scores.mean() > 0.9
     [found, *_] = SparsePerceptron(stages=3).fit(table, y).attributes_
     [expected, *_] = SparsePerceptron(stages=3).fit(np.delete(X, ROWS, axis=0), np.delete(y, ROWS)).attributes_
-    np.testing.assert_array_equal(found.upper_bounds, expected.upper_bounds)
+    np.testing.assert_array_equal(found.interval_upper_bounds, expected.interval_upper_bounds)
     assert not found.encode_column(table[:, 0], "?")[ROWS].any()
     assert found.encode_column(table[:, 0], "?").sum() == 120 - len(ROWS)
 

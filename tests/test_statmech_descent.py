@@ -124,7 +124,7 @@ def test_a_loss_without_labels_must_be_even_where_there_are_some():
     try:
         with pytest.raises(ScenarioError, match="the loss pinball is not even in y - h: it needs outputs, not labels"):
             Descent(descent="gradient", loss="pinball", alpha=1)
-        assert cell(loss="pinball", teacher="linear").converted_loss == Pinball()
+        assert cell(loss="pinball", teacher="linear").loss_for_teacher_outputs == Pinball()
     finally:
         del LOSSES["pinball"]
 

@@ -427,7 +427,7 @@ def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds
     made, _ = live
     made.background.start = lambda scenario, first: started.append((scenario.seeds, first))
     made.scenario = Scenario(rule="hebb", t=[1.0], seeds=16)
-    made._simulate()
+    made._simulate_within_time_limit()
     assert started == [(16, first)]
 
 
@@ -672,12 +672,12 @@ def test_sections_are_listed_by_their_names_and_can_be_edited():
         live = ExplorerPage(scenario).source
         live.scheduler.call_later = lambda *_: None
         assert live.values.value == "one unit, both units"
-        assert live._read_config()["start"] == starts
+        assert live._get_config_from_controls()["start"] == starts
         for name in ("", "start"):  # and chosen again
             live.curves_key.value = name
-        assert live._read_config()["start"] == starts
+        assert live._get_config_from_controls()["start"] == starts
         live.values.value = "both units"
-        assert live._read_config()["start"] == starts[1]
+        assert live._get_config_from_controls()["start"] == starts[1]
         live.close()
 
 

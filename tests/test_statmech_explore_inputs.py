@@ -227,7 +227,7 @@ def test_several_inputs_are_curves():
         page.source.update()
         assert not page.message.visible
         assert len(page.source.scenario.inputs) == 2
-        assert page.source.layout.colours == ("inputs",)
+        assert page.source.layout.colour_axes == ("inputs",)
         page.close()
 
 
@@ -241,7 +241,7 @@ def test_the_menu_of_curves_draws_each_of_its_values_and_not_another(opened, lab
     live.curves_key.value = "eta"
     live.values.value = "0.5, 2"
     picture = live.chart_content
-    assert picture.layout.colours == ("eta",)
+    assert picture.layout.colour_axes == ("eta",)
     shown = series.make_curves(
         "eps_g",
         None,

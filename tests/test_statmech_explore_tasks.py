@@ -155,7 +155,7 @@ def test_a_function_of_time_stays_in_force_and_its_step_is_dragged_below_the_err
     assert live.scenario.config()["flip"] == rises
     step = control(page, "flip", "step")
     step["step at t"].value = 5
-    page._show_details()
+    page._show_config_and_equations()
     curve = page.charts.grid.shown["flip_of_t"][0]
     assert curve.theory_x[curve.theory == 0].min() == 5
     assert curve.theory_x[curve.theory == 0.2].max() == pytest.approx(5, abs=0.5)

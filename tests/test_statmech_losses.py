@@ -411,7 +411,7 @@ LOSSES["insensitive"] = Insensitive
 """
     )
     cells = list(Risk(loss="insensitive", width=[0.1, 0.5], teacher="linear", noise=0.2, alpha=2, N=50).cells())
-    assert [cell.converted_loss.kinks for cell in cells] == [(-0.1, 0.1), (-0.5, 0.5)]
+    assert [cell.loss_for_teacher_outputs.kinks for cell in cells] == [(-0.1, 0.1), (-0.5, 0.5)]
     with pytest.raises(ScenarioError, match=r"width.* must be greater than 0"):
         Risk(loss="insensitive", width=0, teacher="linear", alpha=2)
 
@@ -480,12 +480,12 @@ def test_scikit_learn_minimises_the_same_sum_with_the_constants_of_the_page(name
 def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
     @dataclass(frozen=True)
     class Steep(LogitTeacher):
-        def response(self, mean, variance):
+        def mean_probability_slope(self, mean, variance):
             return 1.01 * super().mean_probability_slope(mean, variance)
 
     @dataclass(frozen=True)
     class Bent(ProbitTeacher):
-        def log_bend(self, mean, variance):
+        def log_probability_concavity(self, mean, variance):
             return 1.01 * super().log_probability_concavity(mean, variance)
 
     @dataclass(frozen=True)

@@ -136,8 +136,8 @@ def test_theory_leaves_out_what_has_no_equations_and_refuses_where_there_are_non
 
 
 def test_only_a_start_that_distinguishes_the_units_is_judged():
-    assert load("plateau").expected_deviation
-    assert not load("activations").expected_deviation
+    assert load("plateau").expected_deviation_reason
+    assert not load("activations").expected_deviation_reason
     assert Network(**GIVEN).has_symmetric_start  # drawn units have equal overlaps
     assert not Network(**(GIVEN | {"K": 1})).has_symmetric_start
     same = Network(**GIVEN, start={"Q": [[1, 1], [1, 1]]})

@@ -168,17 +168,17 @@ def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, module, monk
     content = f"from statmech.{module} import {registry}\nclass Own({registry}['{next(iter(known))}']):\n    pass\n"
     given = SUBCLASSES[module]
     mine(f"{content}{registry}['own'] = Own\n")
-    before = scenario_from(given).code_digests()
+    before = scenario_from(given).user_code_digests()
     assert set(before) == {"mine.py"}
     mine(f"{content}    further = 1\n{registry}['own'] = Own\n")
-    assert scenario_from(given).code_digests() != before
-    assert scenario_from({"rule": "hebb", "t": 1}).code_digests() == {}
+    assert scenario_from(given).user_code_digests() != before
+    assert scenario_from({"rule": "hebb", "t": 1}).user_code_digests() == {}
 
 
 def test_a_kind_of_scenario_of_one_s_own_states_its_file(mine):
     mine("from statmech.scenarios.online import Scenario\nfrom statmech.scenarios.registry import SCENARIOS\n"
          "class Own(Scenario):\n    pass\nSCENARIOS['rule'] = Own\n")  # fmt: skip
-    assert set(scenario_from({"rule": "hebb", "t": 1}).code_digests()) == {"mine.py"}
+    assert set(scenario_from({"rule": "hebb", "t": 1}).user_code_digests()) == {"mine.py"}
 
 
 @pytest.fixture

@@ -274,7 +274,7 @@ def test_simulation_and_theory_take_whole_numbers_and_words_of_a_rule(mine, engi
     assert scenario_from(json.loads(simulation.attrs["config"])) == scenario
     cells = list(scenario.cells())
     assert cells[0].identity_hash() != cells[1].identity_hash()
-    assert "power = 3, shape = soft" in cells[1].described
+    assert "power = 3, shape = soft" in cells[1].message_description
 
 
 def test_a_program_serves_all_real_parameters_and_one_word_each(mine):

@@ -81,7 +81,7 @@ def test_a_path_that_cannot_exist_is_one_line(command, path, tmp_path, monkeypat
 def test_a_null_character_in_the_name_of_a_table_is_a_problem_of_its_key(keys):
     inputs = {"rows": "a\0b"} | ({"target": "x"} if "P" in keys else {})
     with pytest.raises(ScenarioError, match="a name cannot contain a null character"):
-        raise ScenarioError(list(scenario_from({**keys, "inputs": inputs}).find_data_problems()))
+        raise ScenarioError(list(scenario_from({**keys, "inputs": inputs}).find_input_file_problems()))
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EIO])

@@ -506,7 +506,8 @@ def counted(function):
     return count
 
 def answer():
-    for program in (gram._simulate_all_seeds, cyclic.learn_cyclic_batch, minover.learn_minover_batch, combinations.solve_batch):
+    batches = cyclic.learn_cyclic_batch, minover.learn_minover_batch, combinations.solve_batch
+    for program in (gram._simulate_all_seeds, *batches):
         program.function = counted(program.function)
     scenario = Scenario(rule="perceptron", K=2, N=50, t=[0.5, 1.0], seeds=2)
     values = [simulate.run(scenario), theory.solve(scenario)]

@@ -130,8 +130,8 @@ def test_no_key_that_changes_nothing_is_stated_or_named_by_random_numbers():
 
 def test_a_parameter_given_once_applies_to_all_rules_that_have_it():
     cells = list(Scenario(rule=["hebb", "perceptron"], t=[1], margin=0.5).cells())
-    assert cells[0].parameters == {"eta": 1.0}
-    assert cells[1].parameters == {"eta": 1.0, "margin": 0.5}
+    assert cells[0].rule_parameters == {"eta": 1.0}
+    assert cells[1].rule_parameters == {"eta": 1.0, "margin": 0.5}
 
 
 def test_the_schema_contains_every_key_rule_and_learner():

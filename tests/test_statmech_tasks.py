@@ -148,7 +148,7 @@ def test_a_student_starts_with_its_length_and_its_overlaps(overlap):
     """Also beside teachers that are equal or opposite, whose cosines have no inverse."""
     R = [0.3, 0.3 * overlap]
     cell = cell_of("perceptron", overlap=overlap, start={"length": 2.0, "R": R})
-    [student] = cell.coordinates
+    [student] = cell.start_coordinates
     second = [overlap, np.sqrt(1 - overlap**2)]
     np.testing.assert_allclose(student @ student, 4.0)
     np.testing.assert_allclose([student[0], student[:2] @ second], np.multiply(2.0, R), atol=1e-15)

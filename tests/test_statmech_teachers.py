@@ -90,15 +90,19 @@ def test_right_is_the_mean_probability_of_a_label(teacher):
 def test_derivatives_of_right_and_of_its_logarithm_are_consistent(teacher):
     variance, h = 0.3, 1e-4
     difference = (teacher.right(MEANS + h, variance) - teacher.right(MEANS - h, variance)) / (2 * h)
-    np.testing.assert_allclose(teacher.response(MEANS, variance), difference, rtol=1e-4, atol=1e-11)
-    slope = teacher.response(MEANS, variance) / teacher.right(MEANS, variance)
-    np.testing.assert_allclose(teacher.log_slope(MEANS, variance), slope, rtol=1e-12)
-    difference = (teacher.log_slope(MEANS - h, variance) - teacher.log_slope(MEANS + h, variance)) / (2 * h)
-    np.testing.assert_allclose(teacher.log_bend(MEANS, variance), difference, rtol=1e-4, atol=1e-10)
-    first, second = teacher.derivatives(MEANS, variance)[1:]
-    np.testing.assert_array_equal(teacher.derivatives(MEANS, variance)[0], teacher.right(MEANS, variance))
-    np.testing.assert_allclose(first, teacher.response(MEANS, variance), rtol=1e-13)
-    difference = (teacher.response(MEANS + h, variance) - teacher.response(MEANS - h, variance)) / (2 * h)
+    np.testing.assert_allclose(teacher.mean_probability_slope(MEANS, variance), difference, rtol=1e-4, atol=1e-11)
+    slope = teacher.mean_probability_slope(MEANS, variance) / teacher.right(MEANS, variance)
+    np.testing.assert_allclose(teacher.log_probability_slope(MEANS, variance), slope, rtol=1e-12)
+    difference = (
+        teacher.log_probability_slope(MEANS - h, variance) - teacher.log_probability_slope(MEANS + h, variance)
+    ) / (2 * h)
+    np.testing.assert_allclose(teacher.log_probability_concavity(MEANS, variance), difference, rtol=1e-4, atol=1e-10)
+    first, second = teacher.probability_derivatives(MEANS, variance)[1:]
+    np.testing.assert_array_equal(teacher.probability_derivatives(MEANS, variance)[0], teacher.right(MEANS, variance))
+    np.testing.assert_allclose(first, teacher.mean_probability_slope(MEANS, variance), rtol=1e-13)
+    difference = (
+        teacher.mean_probability_slope(MEANS + h, variance) - teacher.mean_probability_slope(MEANS - h, variance)
+    ) / (2 * h)
     np.testing.assert_allclose(second, difference, rtol=1e-4, atol=1e-8)
     np.testing.assert_allclose(teacher.right(-MEANS, variance), 1 - teacher.right(MEANS, variance), atol=1e-15)
 
@@ -143,7 +147,7 @@ def test_information_is_the_mean_square_of_the_score_and_minus_its_mean_derivati
         edges = [-scale, -scale / 10, 0, scale / 10, scale]
         return sum(quad(at, a, b, epsabs=0, epsrel=1e-11)[0] for a, b in itertools.pairwise(edges))
 
-    information = teacher.information(np.array([mse]))[0]
+    information = teacher.fisher_information(np.array([mse]))[0]
     assert information == pytest.approx(mean_of(lambda g, steepness: g * g), rel=1e-9)
     assert information == pytest.approx(mean_of(lambda g, steepness: steepness), rel=1e-9)
 
@@ -152,15 +156,15 @@ def test_information_is_the_mean_square_of_the_score_and_minus_its_mean_derivati
 def test_information_is_the_rate_at_which_the_log_evidence_falls_with_the_error(teacher):
     mse = np.array([0.9, 0.3, 0.03])
     h = 1e-4 * mse
-    rate = (teacher.log_evidence(mse - h) - teacher.log_evidence(mse + h)) / h
-    np.testing.assert_allclose(teacher.information(mse), rate, rtol=1e-5, atol=1e-9)
+    rate = (teacher.mean_log_evidence(mse - h) - teacher.mean_log_evidence(mse + h)) / h
+    np.testing.assert_allclose(teacher.fisher_information(mse), rate, rtol=1e-5, atol=1e-9)
 
 
 @pytest.mark.parametrize("teacher", TEACHERS, ids=str)
 def test_information_at_one_error_does_not_depend_on_the_others(teacher):
     mse = np.array([1.0, 0.7, 1e-3, 1e-9])
-    alone = np.concatenate([teacher.information(mse[i : i + 1]) for i in range(4)])
-    np.testing.assert_array_equal(teacher.information(mse), alone)
+    alone = np.concatenate([teacher.fisher_information(mse[i : i + 1]) for i in range(4)])
+    np.testing.assert_array_equal(teacher.fisher_information(mse), alone)
 
 
 def marginal(weights, r, s):
@@ -184,13 +188,13 @@ def test_mean_squared_error_and_information_of_a_prior_are_those_of_its_definiti
     assert weights.mse(np.array([s]))[0] == pytest.approx(step * np.sum(density * variance), rel=1e-9, abs=1e-13)
     entropy = -step * np.sum(density * np.log(np.maximum(density, 1e-300)))
     known = entropy - 0.5 * np.log(2 * np.pi * np.e * s)
-    assert weights.information(np.array([s]))[0] == pytest.approx(known, abs=1e-8)
+    assert weights.mutual_information(np.array([s]))[0] == pytest.approx(known, abs=1e-8)
 
 
 @pytest.mark.parametrize("weights", PRIORS, ids=str)
 def test_information_of_a_prior_grows_by_half_the_error(weights):
     s = np.array([0.01, 1.0, 30.0])
-    rate = (weights.information(1.0001 * s) - weights.information(0.9999 * s)) / (2e-4 * s)
+    rate = (weights.mutual_information(1.0001 * s) - weights.mutual_information(0.9999 * s)) / (2e-4 * s)
     np.testing.assert_allclose(2 * rate, weights.mse(s), rtol=1e-6)
 
 

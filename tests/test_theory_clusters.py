@@ -121,7 +121,7 @@ def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
     )
     [cell] = scenario.cells()
     two, errors = cell.setting.clusters, []
-    t, omega, nu = (np.repeat(part, [400, 200]) for part in (two.centre_powers, two.variances, two.shares))
+    t, omega, nu = (np.repeat(part, [400, 200]) for part in (two.centre_powers, two.mode_variances, two.shares))
     for seed in range(12):
         data = cluster_data.draw_cluster_data(cell, 0, seed)
         far = np.where(data.y > 0, two.centre_distances[0], two.centre_distances[1])
@@ -195,7 +195,7 @@ def test_weights_without_a_penalty_reach_a_certified_minimum(loss, P, N):
     least = problem.value(found.w, problem.x(found.w))
     for step in (*(1e-3 * rng.standard_normal((5, N + 1))), *(np.eye(N + 1)[-1] * s for s in (1e-3, -1e-3, 0.3, -0.3))):
         assert problem.value(found.w + step, problem.x(found.w + step)) > least
-    penalised = minimise(problem._replace(num_free_weights=0))  # another minimum: the intercept is held back
+    penalised = minimise(problem._replace(num_unpenalised_weights=0))  # another minimum: the intercept is held back
     assert abs(penalised.w[-1]) < abs(found.w[-1])
 
 

@@ -193,7 +193,7 @@ def responses(this, replica, size):
         factor[now, :now] = np.linalg.solve(factor[:now, :now], covariance[now, :now])
         factor[now, now] = np.sqrt(covariance[now, now] - factor[now, :now] @ factor[now, :now])
         h = m[now] * u + normals[:, : now + 1] @ factor[now, : now + 1] + W[now] @ G
-        G[now], bend = this.converted_loss.slope(h), this.converted_loss.curvature(h)
+        G[now], bend = this.loss_for_teacher_outputs.slope(h), this.loss_for_teacher_outputs.curvature(h)
         D[now] = np.einsum("r,rsn->sn", W[now], D)
         D[now, now] += 1
         D[now] *= bend  # of G at this step with respect to fields at earlier ones

@@ -114,7 +114,7 @@ def test_the_free_entropy_of_a_state_grows_with_alpha_by_the_log_evidence_alone(
     rate = (high.free_entropy - low.free_entropy) / (2 * h)
     has = np.isfinite(middle.mse) & np.isfinite(rate)
     assert has[0]
-    np.testing.assert_allclose(rate[has], teacher.log_evidence(middle.mse[has]), rtol=1e-7)
+    np.testing.assert_allclose(rate[has], teacher.mean_log_evidence(middle.mse[has]), rtol=1e-7)
 
 
 @pytest.mark.parametrize(("teacher", "weights"), PAIRS, ids=str)

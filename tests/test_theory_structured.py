@@ -98,7 +98,7 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
         here = own.describe_by_weights_and_fields(at, values)[0]
         rates = own.compute_rates(at, values)
         sides = [own.describe_by_weights_and_fields(at, values + side * step * rates)[0] for side in (1, -1)]
-        changes = cell.time_dependence if cell.nondefault_changes else None
+        changes = cell.time_dependence if cell.nondefault_time_dependence else None
         rule, closed = cell.get_rule_at(at), cell.rule.has_closed_form
         expected = equations.compute_rates(rule, closed, here, cell.flip, changes, has_pairs=cell.K > 1)
     for after, before, rate in zip(*sides, expected, strict=True):
@@ -197,7 +197,9 @@ def test_a_planted_error_of_theory_is_found(runs, mistake, monkeypatch):
         honest = scaled_averages.compute_field_averages
 
         def without_deviation(rule, fields, flip):
-            return honest(rule, fields._replace(deviation_ratio=np.ones_like(fields.deviation_ratio)), flip)
+            return honest(
+                rule, fields._replace(field_std_to_length_ratio=np.ones_like(fields.field_std_to_length_ratio)), flip
+            )
 
         monkeypatch.setattr(structured, "compute_field_averages", without_deviation)
     if mistake == "powers":

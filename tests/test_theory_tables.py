@@ -189,7 +189,7 @@ def predicted(loss, planted=False):
         Z, y, scale = clusters(600, 200, seed)
         table = make_class_decomposition(Z, y)
         if planted:
-            table = table._replace(centre_noise=0.0)
+            table = table._replace(mean_difference_noise=0.0)
         found.append(predict_fresh_errors(loss, table, 200 * ALPHA, np.full(4, 0.1 / scale**2)))
     return np.array(found)
 

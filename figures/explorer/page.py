@@ -215,7 +215,8 @@ class ExplorerPage:
         elif cut := [name for name in cut if name not in self.source.controls]:  # a control offers all its values
             self._show_message(
                 "info",
-                f"The config has more values than the page shows: {'; '.join(map(self.source.describe_values, cut))}",
+                "The config has more values than the page shows: "
+                + "; ".join(map(self.source.describe_key_values, cut)),
             )
 
     def _make_header_menus(self, kind_name: str) -> None:
@@ -337,7 +338,7 @@ class ExplorerPage:
         scenario = self.source.scenario
         self.yaml.value = config.format_config(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
-        equations_by_name = {name: scenario.get_equation(name) for name in scenario.list_chosen_names()}
+        equations_by_name = {name: scenario.get_equation(name) for name in scenario.list_chosen_class_names()}
         kinds = scenario.classes()
         named_equations = (
             NAMED_EQUATION_LATEX % (_sanitise_latex_name(kind_label(kinds, name)), equation)

@@ -138,7 +138,7 @@ def get_slider_range(kind_name: str, name: str) -> tuple[float, float, float]:
 
 def list_allowed_time_function_keys(kind: Any) -> list[str]:
     """Return the keys of a kind that may be functions of time."""
-    return [*kind.OPTIMISABLE_KEYS, *kind.STEPWISE_KEYS]
+    return [*kind.OPTIMISABLE_KEYS, *kind.STEPWISE_TIME_FUNCTION_KEYS]
 
 
 def is_applicable_key(kind_name: str, learner_names: Sequence[str], name: str) -> bool:

@@ -98,5 +98,5 @@ def make_input_menu(kind_name: str, config: dict[str, Any]) -> FormMenu:
         config,
         GAUSSIAN_INPUTS_NAME,
         inputs_from_config,
-        lambda inputs: inputs.short_name,
+        lambda inputs: inputs.menu_name,
     )

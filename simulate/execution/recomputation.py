@@ -54,13 +54,13 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
     ...     path = Path(folder) / "simulation.zarr"
     ...     _ = run_into(path, Scenario(rule="hebb", N=20, t=[1], seeds=4))
     ...     result = recompute(path, 1)
-    >>> result.runs, result.differing, result.obstacle
+    >>> result.runs, result.difference_descriptions, result.obstacle
     (4, [], '')
     """
     store = SweepStore(path)
     try:
         scenario = scenario_from(store.config)
-        missing = " ".join(sentence for _, sentence in scenario.find_data_problems())
+        missing = " ".join(sentence for _, sentence in scenario.find_input_file_problems())
         obstacle = (
             missing
             or describe_changed_data(path, scenario, store.data)

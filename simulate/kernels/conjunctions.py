@@ -300,8 +300,9 @@ class ConjunctionSearch:
 class PartialConjunction(NamedTuple):
     """A conjunction of the indicators `prefix`, and candidates (n,) that may extend it.
 
-    X (m, n) and `signed` (m,) are restricted to the rows where `prefix` is true. `sums` and `masses` (n, n) add
-    `signed`, and its absolute values, over the rows where both indicators of a pair are true.
+    X (m, n) and `signed_weights` (m,) are restricted to the rows where `prefix` is true. `signed_pair_sums` and
+    `absolute_pair_sums` (n, n) add `signed_weights`, and its absolute values, over the rows where both indicators of a
+    pair are true.
     """
 
     prefix: tuple[int, ...]

@@ -106,7 +106,7 @@ def compute_block_modulations(
     ) -> tuple[tuple[Array, LearnerStateArrays], None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
-        h = subtract_fraction(h, h, step_rates and step_rates.lost_before) + jnp.sum(
+        h = subtract_fraction(h, h, step_rates and step_rates.decayed_fraction_before_step) + jnp.sum(
             inner[:, None] * f, axis=0
         )  # later steps do not contribute: their f is still zero
         new, carry = learner.step(carry, y, h, inner[m], example, step_rates)

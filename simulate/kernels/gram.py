@@ -354,7 +354,7 @@ def _advance_block(
     gain = subtract_fraction(
         add_in_order(f[m, :, None] * z[m, None] for m in range(M)) / learner.N,
         wide,
-        block_rates and block_rates.lost_in_block,
+        block_rates and block_rates.decayed_fraction_in_block,
     )
     if path is not None:
         arrived = add_in_order(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
@@ -385,7 +385,9 @@ def _advance_batch_step(
     )
     f = f / z.shape[1]
     gain = subtract_fraction(
-        jnp.sum(f[:, None] * z[None], axis=2) / learner.N, students, block_rates and block_rates.lost_in_block
+        jnp.sum(f[:, None] * z[None], axis=2) / learner.N,
+        students,
+        block_rates and block_rates.decayed_fraction_in_block,
     )
     perpendicular = compute_lq_factor(f)
     new = add_in_order(perpendicular[:, i, None] * factor[i] for i in range(K)) / learner.N
@@ -448,7 +450,7 @@ def _advance_block_by_matrices(
         learner, teacher, student_fields, inner[:, :M, :M], carry, examples, block_rates
     )
     wide = jnp.pad(students, ((0, 0), (0, 0), (0, vectors)))
-    gain = subtract_fraction(f @ x / learner.N, wide, block_rates and block_rates.lost_in_block)
+    gain = subtract_fraction(f @ x / learner.N, wide, block_rates and block_rates.decayed_fraction_in_block)
     if path is not None:
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
         gain = gain + jax.vmap(partial(compute_rotation_gain, jnp.matmul))(wide + gain, arrived)
@@ -486,7 +488,7 @@ def _compute_modulations_seeds_first(
     ) -> tuple[tuple[Array, LearnerStateArrays], None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
-        h = subtract_fraction(h, h, step_rates and step_rates.lost_before) + jnp.einsum(
+        h = subtract_fraction(h, h, step_rates and step_rates.decayed_fraction_before_step) + jnp.einsum(
             "skn,sn->sk", f, inner
         )  # later steps do not contribute: their f is still zero
         new, carry = learner.step(carry, y, h, inner[:, m, None], example, step_rates)

@@ -202,7 +202,7 @@ def _advance_group_block(
     f, carry = compute_block_modulations(learner, y, student_fields, inner[:M, :M], carry, examples, block_rates)
     wide = jnp.concatenate([students, jnp.zeros((K, vectors, groups, seeds), students.dtype)], axis=1)
     gain = add_in_order(f[m, :, None, None] * z[m, None] for m in range(M)) / learner.N
-    wide = (wide + subtract_fraction(gain, wide, block_rates and block_rates.lost_in_block)).reshape(
+    wide = (wide + subtract_fraction(gain, wide, block_rates and block_rates.decayed_fraction_in_block)).reshape(
         K, n + vectors, groups * seeds
     )
     if path is not None:

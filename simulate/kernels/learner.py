@@ -156,12 +156,12 @@ class EngineRecord(NamedTuple):
     """The result of an engine: students at the recorded times, with seeds on the first axis.
 
     `parallel` (seeds, T, K, M) are their coordinates in the teachers' basis, `perpendicular` (seeds, T, K, K) the Gram
-    matrix of the rest, and `saved_state` (seeds, T, K) the learner's state in addition to the weights. `measured`
-    (seeds, T, K + 2) are errors on new inputs of perceptrons, their vote and their mean, where angles do not determine
-    the errors. `parallel_fields` and `perpendicular_fields` are `parallel` and `perpendicular` of the fields, where the
-    angles of fields determine the errors. `basis_field` (seeds, T, M, M) are the coordinates of the fields of the
-    teachers' basis, on the same axes as `parallel_fields`. `weights` (seeds, T, K, N) are the students themselves, for
-    errors on a table.
+    matrix of the rest, and `initial_learner_state` (seeds, T, K) the learner's state in addition to the weights.
+    `measured` (seeds, T, K + 2) are errors on new inputs of perceptrons, their vote and their mean, where angles do not
+    determine the errors. `parallel_fields` and `perpendicular_fields` are `parallel` and `perpendicular` of the fields,
+    where the angles of fields determine the errors. `teacher_basis_fields` (seeds, T, M, M) are the coordinates of the
+    fields of the teachers' basis, on the same axes as `parallel_fields`. `weights` (seeds, T, K, N) are the students
+    themselves, for errors on a table.
     """
 
     parallel: Array

@@ -66,7 +66,7 @@ def make_multitask_network_task(cell: NetworkTaskCell, dtype: str) -> EngineTask
     return replace(
         single_task,
         learner=RealParameterFamily(MultitaskNetworks, single_task.learner.fixed),
-        saved_state=single_task.initial_learner_state.reshape(-1),
+        initial_learner_state=single_task.initial_learner_state.reshape(-1),
         changes=changes._replace(tasks=pad_protocol(cell.protocol_pieces)),
         batch=cell.batch,
     )

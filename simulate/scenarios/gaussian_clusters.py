@@ -65,7 +65,7 @@ class Simulator(units.PerRunSimulator[ClusterCell]):
         """Function of a group of cells that returns the best penalty at each alpha, solved on first use."""
         groups: defaultdict[tuple[Any, ...], list[ClusterCell]] = defaultdict(list)
         for cell in self.scenario.cells():
-            groups[cell.setting_values].append(cell)
+            groups[cell.shared_setting_values].append(cell)
 
         @cache
         def solve_group(group: tuple[Any, ...]) -> Mapping[float, float]:

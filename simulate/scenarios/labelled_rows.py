@@ -52,7 +52,7 @@ class Simulator(units.PerRunSimulator[LabelledRowsCell]):
         groups: defaultdict[tuple[Any, ...], list[LabelledRowsCell]] = defaultdict(list)
         for cell in self.scenario.cells():
             if cell.lam == BEST_PENALTY_KEYWORD:
-                groups[cell.setting_values].append(cell)
+                groups[cell.shared_setting_values].append(cell)
 
         @cache
         def solve_group(group: tuple[Any, ...]) -> Mapping[int, float]:

@@ -133,7 +133,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         return expanded._replace(
             parallel_fields=record.parallel_fields[:, :, group],
             perpendicular_fields=record.perpendicular_fields[..., group[:, None], group],
-            basis_field=record.teacher_basis_fields,
+            teacher_basis_fields=record.teacher_basis_fields,
         )
 
     def _check_divergence(self, cell: NetworkCell, **products: np.ndarray) -> None:

@@ -122,7 +122,7 @@ def check_student_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndar
     exact = np.all((1 / longest < length) & (length < longest), axis=(1, 2, 3))
     if not exact.all():
         left = f"a student's length left the range from {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
-        raise DivergedStudentError(f"{unit.cells[int(np.argmin(exact))].described} has diverged: {left}")
+        raise DivergedStudentError(f"{unit.cells[int(np.argmin(exact))].message_description} has diverged: {left}")
 
 
 def check_float32_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpendicular: np.ndarray) -> None:

@@ -31,7 +31,10 @@ MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL = 64, 2**21  # elements in total o
 
 @dataclass(frozen=True)
 class DataSetUnit:
-    """Work unit of data sets, pairs of cell and seed, padded to `padded_size` examples and `call_width` data sets."""
+    """Work unit of data sets, which are pairs of cell and seed.
+
+    It is padded to `padded_size` examples and `data_sets_per_call` data sets.
+    """
 
     data_set_runs: tuple[tuple[StoredExamplesCell, int], ...]
     padded_size: int

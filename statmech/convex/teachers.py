@@ -6,7 +6,8 @@ defines the probability of :math:`y = +1`. Theory and message passing need its a
 
 If the weights are known up to a mean squared error :math:`\Delta = 1 - q`, the field of a new input is known up to a
 normal variable of variance :math:`\Delta`, around a mean :math:`\omega\sim N(0, q)`. Its output then moves the
-estimate along the `score` :math:`g = \partial_\omega\ln P(y|\omega, \Delta)`, and contains the Fisher `information`
+estimate along the `score` :math:`g = \partial_\omega\ln P(y|\omega, \Delta)`, and contains the Fisher information
+(`fisher_information`)
 
 .. math:: I(\Delta) = \langle g^2\rangle = -\langle\partial_\omega g\rangle
           = 2\int Dt\;\frac{(\partial_\omega P_+)^2}{P_+}\Big|_{\omega=\sqrt q\,t}

@@ -44,8 +44,8 @@ def estimate_cost(scenario: AbstractScenario) -> SweepCost:
     runs = cells * scenario.seeds
     sample = thin_scenario(scenario)
     fraction = math.prod(sample.shape.values()) / cells
-    seconds = sample.estimate_seconds() * scenario.seeds / count_scenario_cores(scenario) / fraction
-    return SweepCost(cells, runs, 8 * values * runs, seconds, len(sample.list_programs()))
+    seconds = sample.estimate_seconds_per_seed() * scenario.seeds / count_scenario_cores(scenario) / fraction
+    return SweepCost(cells, runs, 8 * values * runs, seconds, len(sample.list_compiled_programs()))
 
 
 def check_cell_memory(scenario: AbstractScenario) -> None:

@@ -186,7 +186,7 @@ class Clusters(AbstractScenario):
         modes = None if values["inputs"].isotropic else values["inputs"].modes(values["N"])
         return ClusterSetting(
             convert_to_stability_loss(self.make_component(values, "loss")),
-            kind.combine_with_modes(modes).nonempty_modes,
+            kind.combine_with_modes(modes).without_empty_modes,
             self.intercept,
         )
 
@@ -245,6 +245,6 @@ def reject_teacher_keys(config: dict[str, Any], teacher_keys: Sequence[str]) -> 
 def find_cluster_input_problems(scenario: AbstractScenario) -> Iterator[Problem]:
     """Find the first distribution of inputs that is not supported around a cluster's centre."""
     for inputs, N in scenario.list_value_pairs("inputs", "N"):
-        if problem := inputs.find_centre_problem(N):
+        if problem := inputs.find_cluster_problem(N):
             yield problem
             return

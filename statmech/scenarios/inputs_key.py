@@ -76,7 +76,7 @@ def find_input_dimension_problems(scenario: Grid) -> Iterator[Problem]:
 def find_unsuited_online_inputs(scenario: Grid) -> Iterator[Problem]:
     """Find distributions of inputs that online learning does not support."""
     for inputs, _ in list_inputs_and_dimensions(scenario):
-        if sentence := inputs.find_online_problem():
+        if sentence := inputs.find_online_learning_problem():
             yield ("inputs",), sentence
 
 
@@ -91,5 +91,7 @@ def find_input_table_problems(scenario: Grid) -> Iterator[Problem]:
 def compute_input_table_digests(scenario: Grid) -> dict[str, str]:
     """Return the SHA-256 of each input table, keyed by path."""
     return {
-        path: digest for inputs, _ in list_inputs_and_dimensions(scenario) for path, digest in inputs.digests().items()
+        path: digest
+        for inputs, _ in list_inputs_and_dimensions(scenario)
+        for path, digest in inputs.file_digests().items()
     }

@@ -466,7 +466,7 @@ class Network(AbstractScenario):
                 *cell.program_flags,
                 *dict(cell.controls),
             )
-            + ((cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.num_gram_groups,))
+            + ((cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.num_gram_variance_groups,))
             for cell in self.cells()
         }
 

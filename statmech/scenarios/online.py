@@ -292,7 +292,7 @@ class Scenario(AbstractScenario):
         yield from find_objective_problems(self.optimal_keys)
         yield from find_schedule_conflicts(controlled, self.schedule)
         name = controlled[0]
-        if not all(inputs.isotropic_normal for inputs in ensure_tuple(self.inputs)):
+        if not all(inputs.has_isotropic_normal_fields for inputs in ensure_tuple(self.inputs)):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
         if self.corrections and (self.optimal_keys or max(ensure_tuple(self.K)) > 1):
             yield ("corrections",), f"need one student, K = 1, if {name} is a function of time"
@@ -335,7 +335,7 @@ class Scenario(AbstractScenario):
     def _find_correction_problems(self) -> Iterator[Problem]:
         """Find inputs and starts without corrections of order 1/N."""
         for inputs in ensure_tuple(self.inputs):
-            if not inputs.isotropic_normal:
+            if not inputs.has_isotropic_normal_fields:
                 yield (
                     ("corrections",),
                     f"corrections of order 1/N need gaussian inputs, not {format_inputs_label(inputs)}",
@@ -445,7 +445,7 @@ class Scenario(AbstractScenario):
 
     def _compute_batched_fraction(self) -> float:
         """Return the fraction of parameter combinations that can be batched in one call."""
-        gram = [self.engine == "gram" and inputs.isotropic_normal for inputs in ensure_tuple(self.inputs)]
+        gram = [self.engine == "gram" and inputs.has_isotropic_normal_fields for inputs in ensure_tuple(self.inputs)]
         few_students, constant = (
             [K <= MAX_BATCHED_STUDENTS for K in ensure_tuple(self.K)],
             [t0 is None for t0 in ensure_tuple(self.schedule)],
@@ -471,9 +471,11 @@ class Scenario(AbstractScenario):
         """
         program_keys: set[Any] = set()
         for cell in self.cells():
-            direct = self.engine == "vectors" or not (cell.inputs.isotropic_normal or cell.num_gram_groups)
-            changing = cell.has_changes and (cell.annealing, *dict(cell.controls))
-            vector_size = (cell.N, cell.inputs) if direct else (cell.num_gram_groups,)
+            direct = self.engine == "vectors" or not (
+                cell.inputs.has_isotropic_normal_fields or cell.num_gram_variance_groups
+            )
+            changing = cell.has_time_dependence and (cell.annealing, *dict(cell.controls))
+            vector_size = (cell.N, cell.inputs) if direct else (cell.num_gram_variance_groups,)
             program_keys.add((get_real_parameter_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
             if not self.unsolved and cell.inputs.isotropic:
                 program_keys.add((1 if cell.has_equal_starts else cell.K, changing))
@@ -532,7 +534,12 @@ class OnlineCell(ControlledCell):
     @property
     def message_description(self) -> str:
         """Description of the rule and its parameters for messages."""
-        parameters = {**self.rule_parameters, "flip": self.flip, **self.nondefault_time_dependence, **dict(self.controls)}
+        parameters = {
+            **self.rule_parameters,
+            "flip": self.flip,
+            **self.nondefault_time_dependence,
+            **dict(self.controls),
+        }
         listed = ", ".join(f"{name} = {format_parameter_value(value)}" for name, value in parameters.items())
         return f"{self.name} ({listed})"
 
@@ -598,7 +605,8 @@ class OnlineCell(ControlledCell):
             "N": self.N,
             "flip": self.flip,
             "start": self.start.model_dump() if self.start else "drawn",
-            **self.nondefault_time_dependence,  # defaults are omitted, so that runs keep the random numbers of earlier versions
+            # defaults are omitted, so that runs keep the random numbers of earlier versions
+            **self.nondefault_time_dependence,
             **{name: control_to_config(control) for name, control in self.controls},
         }
         if self.inputs != Gaussian():

@@ -202,7 +202,11 @@ class OnlineClusters(AbstractScenario):
         Programs differ by rule, and by the size of the weight vectors or the number of groups.
         """
         return {
-            (get_real_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.num_gram_groups or cell.N)
+            (
+                get_real_parameter_family(cell.rule),
+                bool(cell.nondefault_time_dependence),
+                cell.num_gram_variance_groups or cell.N,
+            )
             for cell in self.cells()
         }
 
@@ -212,7 +216,7 @@ class OnlineClusters(AbstractScenario):
             rule=self.make_component(values),
             K=1,
             N=values["N"],
-            inputs=values["inputs"].centre_spectrum,
+            inputs=values["inputs"].cluster_spectrum,
             flip=0.0,
             start=self.start if isinstance(self.start, Start) else None,
             index=index,

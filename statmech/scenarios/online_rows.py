@@ -183,7 +183,8 @@ class OnlineRows(AbstractScenario):
     def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine, which depends on rule and table."""
         return {
-            (get_real_parameter_family(cell.rule), bool(cell.nondefault_changes), cell.inputs) for cell in self.cells()
+            (get_real_parameter_family(cell.rule), bool(cell.nondefault_time_dependence), cell.inputs)
+            for cell in self.cells()
         }
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineRowsCell:

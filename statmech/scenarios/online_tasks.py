@@ -216,7 +216,13 @@ class OnlineTasks(TaskKeys):
         """
         direct = self.engine == "vectors"
         return {
-            (get_real_parameter_family(cell.rule), cell.batch, cell.annealing, cell.layout[1], direct and cell.N)
+            (
+                get_real_parameter_family(cell.rule),
+                cell.batch,
+                cell.annealing,
+                cell.control_segment_layout[1],
+                direct and cell.N,
+            )
             for cell in self.cells()
         }
 

@@ -116,7 +116,7 @@ class SegmentValues(NamedTuple):
             {name: value for name, value in controls.items() if name != FIRST_TASK_FRACTION_CONTROL},
         )
         probabilities = self.task_probabilities if fraction is None else jnp.stack([fraction, 1 - fraction])
-        return self._replace(probabilities=probabilities, **replaced)
+        return self._replace(task_probabilities=probabilities, **replaced)
 
     def to_network_setting(self, setting: NetworkSetting) -> NetworkSetting:
         """Return the run-time arguments of a network with these values, as a batch of one."""
@@ -187,7 +187,7 @@ class TaskNetworkSystem:
 
 def _compute_network_error(fields: UnitFields) -> Array:
     r"""Compute the error of a batch of one, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
-    fields = fields._replace(masks=None)  # no dropout at test time
+    fields = fields._replace(dropout_masks=None)  # no dropout at test time
     return (
         jnp.sum(jnp.asarray(fields.weights) * average_outputs_times_error(fields, np.arange(len(fields.weights)))) / 2
     )

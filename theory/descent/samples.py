@@ -140,7 +140,7 @@ class RowTable:
 
     >>> rows = RowTable(2, np.dtype(float))
     >>> rows.get_free_row()[:] = 1.0
-    >>> rows.add_free_row()
+    >>> rows.mark_free_row_filled()
     >>> rest = np.empty(2)
     >>> rows.project_out(np.array([3.0, 1.0]), rest), rest
     (1.0, array([ 1., -1.]))
@@ -151,7 +151,7 @@ class RowTable:
         self.filled = self.buffer[:0]
 
     def get_free_row(self) -> np.ndarray:
-        """Return the next free row, to be written before `add_free_row`."""
+        """Return the next free row, to be written before `mark_free_row_filled`."""
         if len(self.filled) == len(self.buffer):
             self.buffer = np.concatenate([self.buffer, np.empty_like(self.buffer)])
             self.filled = self.buffer[: len(self.filled)]

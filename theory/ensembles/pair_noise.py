@@ -68,8 +68,8 @@ MIN_FIELD_DECAY_RATE = 0.07  # averages overflow at the distant nodes required b
 class CommonFields(NamedTuple):
     """Fields shared by all students at the quadrature nodes (Y, X).
 
-    `weight` is the weight of each node, `v` the teacher's field, `s0` the common normal variable and `common_s` the
-    common part of s. `conditional_averages` contains the averages of tau^i z^j over one student.
+    `weight` is the weight of each node, `v` the teacher's field, `common_normal` the common normal variable and
+    `common_s_part` the common part of s. `conditional_averages` contains the averages of tau^i z^j over one student.
     """
 
     weight: np.ndarray

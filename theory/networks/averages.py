@@ -55,7 +55,7 @@ MAX_PARALLEL_AVERAGES = 2**16  # larger batches exceed the CPU cache
 class DropoutMasks(NamedTuple):
     """Dropout masks, random factors on student units with mean 1 and mean square rho (L,).
 
-    `num_students` is the number of student units, the first of all units.
+    `num_student_units` is the number of student units, the first of all units.
     """
 
     rho: Array
@@ -76,8 +76,9 @@ class UnitFields(NamedTuple):
     """Gaussian fields of all units, with their weights in the error of the network.
 
     `averages` are the averages of the activation (`statmech.activations.Activation`), `gram` the covariances (n, n, L),
-    and `weights` (n, L) the weights in the error. `sign` is True if the last field is inside a sign. `spacing` is the
-    spacing of the lattice, 0 for closed forms, and `masks` the dropout masks of students, if there is dropout.
+    and `weights` (n, L) the weights in the error. `sign` is True if the last field is inside a sign. `lattice_spacing`
+    is the spacing of the lattice, 0 for closed forms, and `dropout_masks` the dropout masks of students, if there is
+    dropout.
     """
 
     averages: Any

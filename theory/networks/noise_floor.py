@@ -120,7 +120,7 @@ def noise_floor(network: Network, stable: bool = True) -> xr.DataArray:
     for cell in network.cells():
         state = find_stationary_state(cell)
         if state.units is None or (stable and state.rejection_reason):
-            absent.setdefault(state.rejection_reason, []).append(cell.described)
+            absent.setdefault(state.rejection_reason, []).append(cell.message_description)
         else:
             floor[cell.index] = compute_generalization_error(cell, state.units)
     counted = [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in absent.items()]

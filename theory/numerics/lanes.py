@@ -63,4 +63,4 @@ def check_integration_complete(cells: Sequence[Any], rows: Iterable[np.ndarray],
     """Raise `SolverError` if a cell has not reached the last time or has values that are not finite."""
     for cell, cell_rows, is_complete in zip(cells, rows, completed, strict=False):
         if not (is_complete and np.isfinite(cell_rows).all()):
-            raise SolverError(f"the integration of {cell.described} stopped before t = {last:g}")
+            raise SolverError(f"the integration of {cell.message_description} stopped before t = {last:g}")

@@ -29,7 +29,7 @@ def split_times_into_pieces(starts: Sequence[float], times: np.ndarray) -> Itera
 
     >>> times = np.array([1.0, 5.0, 9.0])
     >>> pieces = split_times_into_pieces([0.0, 5.0], times)
-    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded) for piece in pieces]
+    >>> [(piece.begin, piece.times.tolist(), piece.num_recorded_times) for piece in pieces]
     [(0.0, [1.0, 5.0], 1), (5.0, [0.0, 4.0], 2)]
     """
     ends = [*starts[1:], max(times[-1], starts[-1])]

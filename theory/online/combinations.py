@@ -37,10 +37,10 @@ FLUCTUATION_ATOL = 1e-9  # applies to fluctuations of order 1/N
 class StudentSolverOptions:
     """Static arguments of the compiled solver.
 
-    `use_closed_forms` selects closed forms instead of quadrature. `num_students` is the number of distinct students.
-    `is_time_dependent` is True if drift, decay or a schedule may differ from their defaults. `paired` is True if there
-    are pairs, whose averages by quadrature take most of the time. `has_fluctuations` is True if fluctuations are
-    integrated, and `is_linear` if the rules are then linear.
+    `use_closed_forms` selects closed forms instead of quadrature. `num_distinct_students` is the number of distinct
+    students. `is_time_dependent` is True if drift, decay or a schedule may differ from their defaults. `paired` is True
+    if there are pairs, whose averages by quadrature take most of the time. `has_fluctuations` is True if fluctuations
+    are integrated, and `has_linear_rules` if the rules are then linear.
     """
 
     rules: tuple[RealParameterFamily, ...]

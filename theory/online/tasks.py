@@ -62,8 +62,8 @@ class TaskStudent(NamedTuple):
 class TaskStudentSolverOptions:
     """Static arguments of the compiled solver.
 
-    `use_closed_forms` selects closed forms instead of quadrature. `is_rate_time_dependent` is True if the learning rate
-    changes within a piece.
+    `use_closed_forms` selects closed forms instead of quadrature. `has_changing_learning_rate` is True if the learning
+    rate changes within a piece.
     """
 
     rules: tuple[RealParameterFamily, ...]

@@ -70,7 +70,7 @@ class Resolvent:
         """Return the penalty strength z of the sample at each k of the population (batch,).
 
         Newton's method finds the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'` from above. The result
-        is NaN for k up to `min_population_strength`.
+        is NaN for k up to `min_population_penalty`.
         """
         z = np.where(k > self.min_population_penalty, k * self.degrees_of_freedom / self.num_columns, np.nan)
         for _ in range(MAX_PENALTY_NEWTON_STEPS):

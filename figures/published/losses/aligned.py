@@ -43,7 +43,7 @@ TEACHER_FRACTION_NOTE = "$T$: teacher's part in directions of larger variance"
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error of each teacher, and the best penalty against the teacher's alignment."""
     spectra = ensure_tuple(scenario_from_dataset(theory).inputs)
-    if len(spectra) < 2 or any(spectrum.num_groups != 2 for spectrum in spectra):
+    if len(spectra) < 2 or any(spectrum.num_variance_groups != 2 for spectrum in spectra):
         raise ConfigError('the figure "aligned" requires several inputs `{spectrum: ...}`, each with two variances')
     lines, (figure, (error, best)) = solve_dense_theory(theory, "lam"), make_figure(3.0, 1, 2)
     results = combine_with_lines(simulation, theory, lines)

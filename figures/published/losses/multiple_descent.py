@@ -49,7 +49,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 def _find_peak_alphas(theory: xr.Dataset) -> list[float]:
     """Return the alphas of the peaks: fractions of directions with at least a given variance."""
     inputs = scenario_from_dataset(theory).inputs
-    modes = inputs.modes(1) if inputs.num_groups else None
+    modes = inputs.modes(1) if inputs.num_variance_groups else None
     if modes is None:
         return []
     largest = np.argsort(-modes.variances)
