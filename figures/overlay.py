@@ -73,7 +73,9 @@ def draw(results: Results | Mapping[str, Results], composition: Composition = DE
         raise ConfigError("\n".join(problems))
     parts = arrangement.arrange_results(results_by_label, composition)
     figure = (
-        _draw_panels(parts, composition) if parts else rows.draw(next(iter(results_by_label.values())), composition)
+        _draw_panels(parts, composition)
+        if parts
+        else rows.draw_combination_rows(next(iter(results_by_label.values())), composition)
     )
     return finish_figure(figure, next(iter(results_by_label.values())), with_heading=len(results_by_label) == 1)
 

@@ -26,7 +26,7 @@ MAX_VARIABLE_COLUMNS = 4
 ROW_HEIGHT, ROWS_HEAD_HEIGHT = 0.22, 0.9  # inches
 
 
-def draw(results: Results, composition: Composition) -> Figure:
+def draw_combination_rows(results: Results, composition: Composition) -> Figure:
     """Draw means over runs with their standard errors as points, and theory as dashes."""
     axes = tuple(series.get_chart_axes(results.either))
     all_combinations = series.iterate_positions(results.either, axes, labels.make_mathtext_labeller(results.scenario))

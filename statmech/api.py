@@ -14,7 +14,7 @@ from statmech.results.comparison import distances as distances
 from statmech.results.results import as_results
 from statmech.results.study_tables import make_results_tables
 from statmech.runtime.hidden_packages import check_shadowing
-from statmech.runtime.progress import ProgressBar, show_progress_bar
+from statmech.runtime.progress import SilentProgressBar, show_progress_bar
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import read_figure_composition
 from statmech.scenarios.registry import scenario_from
@@ -138,7 +138,7 @@ def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None
     return Results(parsed_scenario, simulation, solution, name=name, figure=figure)
 
 
-def _make_progress_callback(bar: ProgressBar) -> Callable[[int, int], None]:
+def _make_progress_callback(bar: SilentProgressBar) -> Callable[[int, int], None]:
     """Return a callback that advances a progress bar.
 
     Until the first call, the bar reports that programs are compiled or loaded.

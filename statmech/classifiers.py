@@ -112,7 +112,7 @@ class PrunedSecondOrderClassifier(PrunedClassifier):
 
 
 @dataclass(frozen=True)
-class PerceptronClassifier(Classifier):
+class FinalWeightsClassifier(Classifier):
     """Daume's perceptron, predicting with its final weights."""
 
     label = "perceptron"
@@ -128,7 +128,7 @@ class PerceptronClassifier(Classifier):
 
 
 @dataclass(frozen=True)
-class AveragedClassifier(PerceptronClassifier):
+class AveragedClassifier(FinalWeightsClassifier):
     """Daume's perceptron, predicting with its weights averaged over all visits."""
 
     label, output = "averaged", "averaged"
@@ -136,7 +136,7 @@ class AveragedClassifier(PerceptronClassifier):
 
 
 @dataclass(frozen=True)
-class VotedClassifier(PerceptronClassifier):
+class VotedClassifier(FinalWeightsClassifier):
     """Daume's perceptron, predicting by a vote of all its weight vectors."""
 
     label, output = "voted", "voted"
@@ -211,7 +211,7 @@ CLASSIFIERS: dict[str, type[Classifier]] = {
     "second_order": SecondOrderClassifier,
     "pruned": PrunedClassifier,
     "pruned_second_order": PrunedSecondOrderClassifier,
-    "perceptron": PerceptronClassifier,
+    "perceptron": FinalWeightsClassifier,
     "averaged": AveragedClassifier,
     "voted": VotedClassifier,
     "attentive": AttentiveClassifier,

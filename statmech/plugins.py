@@ -78,10 +78,10 @@ def load_plugin(file: str | Path) -> None:
     own_code.is_module_current(module)  # store the digest now: the file may be edited while this process runs
 
 
-def check_rule(name: str) -> None:
+def check_plugin_rule(name: str) -> None:
     """Check a rule at its default parameters in NumPy and JAX, or raise `ConfigError`.
 
-    >>> check_rule("adatron")
+    >>> check_plugin_rule("adatron")
     """
     import jax
 
@@ -99,10 +99,10 @@ def check_rule(name: str) -> None:
         raise ConfigError(f'the rule "{name}": g jumps at stability {jump_position:.3g}, which is not among its kinks')
 
 
-def check_activation(name: str) -> None:
+def check_plugin_activation(name: str) -> None:
     """Check an activation at its default parameters in NumPy and JAX, or raise `ConfigError`.
 
-    >>> check_activation("relu")
+    >>> check_plugin_activation("relu")
     """
     import jax
 
@@ -123,34 +123,34 @@ def check_activation(name: str) -> None:
         raise ConfigError(f'the activation "{name}": {problem}')
 
 
-def check_loss(name: str) -> None:
+def check_plugin_loss(name: str) -> None:
     """Check that a loss is convex and has the properties it declares, or raise `ConfigError`.
 
-    >>> check_loss("huber")
+    >>> check_plugin_loss("huber")
     """
     _check_convex_plugin("loss", LOSSES, name, find_loss_problem)
 
 
-def check_descent(name: str) -> None:
+def check_plugin_descent(name: str) -> None:
     """Check that a descent is linear in the weights, or raise `ConfigError`.
 
-    >>> check_descent("nesterov")
+    >>> check_plugin_descent("nesterov")
     """
     _check_convex_plugin("descent", DESCENTS, name, find_descent_problem)
 
 
-def check_teacher(name: str) -> None:
+def check_plugin_teacher(name: str) -> None:
     """Check that a teacher has the properties it declares, or raise `ConfigError`.
 
-    >>> check_teacher("probit")
+    >>> check_plugin_teacher("probit")
     """
     _check_convex_plugin("teacher", TEACHERS, name, find_teacher_problem)
 
 
-def check_weight_distribution(name: str) -> None:
+def check_plugin_weight_distribution(name: str) -> None:
     """Check that a distribution of weights has mean square 1, or raise `ConfigError`.
 
-    >>> check_weight_distribution("sparse")
+    >>> check_plugin_weight_distribution("sparse")
     """
     _check_convex_plugin("distribution of weights", WEIGHT_DISTRIBUTIONS, name, find_weights_problem)
 
@@ -169,12 +169,12 @@ def _check_convex_plugin(
 
 
 REGISTRY_CHECKS: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
-    (RULES, check_rule),
-    (ACTIVATIONS, check_activation),
-    (LOSSES, check_loss),
-    (DESCENTS, check_descent),
-    (TEACHERS, check_teacher),
-    (WEIGHT_DISTRIBUTIONS, check_weight_distribution),
+    (RULES, check_plugin_rule),
+    (ACTIVATIONS, check_plugin_activation),
+    (LOSSES, check_plugin_loss),
+    (DESCENTS, check_plugin_descent),
+    (TEACHERS, check_plugin_teacher),
+    (WEIGHT_DISTRIBUTIONS, check_plugin_weight_distribution),
 )
 
 

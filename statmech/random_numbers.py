@@ -159,7 +159,7 @@ def _threefry_pair(key: Array, x: Array, y: Array, axis: int = 0) -> Array:
     return jax.lax.optimization_barrier(jnp.stack(_threefry([*key], x, y), axis=axis))
 
 
-def draw_bits(key: Array, count: int, batch: BatchSlice | None = None) -> Array:
+def draw_uint32(key: Array, count: int, batch: BatchSlice | None = None) -> Array:
     """Draw random 32-bit words (count,), for a slice of a batch the same as in the full batch.
 
     The batch elements of several keys (n,) are adjacent.
@@ -195,7 +195,7 @@ def _threefry_unrolled(key: Array, counters: Array) -> Array:
 def draw_signs(key: Array, shape: tuple[int, ...]) -> Array:
     """Draw +1 or -1 with equal probability."""
     count = math.prod(shape)
-    bits_32 = draw_bits(key, -(-count // 32))
+    bits_32 = draw_uint32(key, -(-count // 32))
     coins = (bits_32[:, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
     return (2 * coins.astype(np.float32) - 1).reshape(-1)[:count].reshape(shape)
 
@@ -220,7 +220,7 @@ def draw_normals_and_uniforms(
     """
     count = math.prod(shape)
     pairs = -(-count // 2)
-    bits_32 = draw_bits(key, 2 * pairs + math.prod(uniform), batch)
+    bits_32 = draw_uint32(key, 2 * pairs + math.prod(uniform), batch)
     # half the shape of the normals if possible: XLA is four times slower with other shapes
     half = (shape[0] // 2, *shape[1:]) if shape[0] % 2 == 0 else (pairs,)
     normal_pairs = _box_muller(bits_32[:pairs].reshape(half), bits_32[pairs : 2 * pairs].reshape(half))

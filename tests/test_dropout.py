@@ -13,7 +13,7 @@ import pytest
 import simulate
 import theory
 from statmech import Network, ScenarioError
-from statmech.networks.lattice_averages import choose_lattice_spacing
+from statmech.networks.lattice_averages import choose_smooth_lattice_spacing
 from statmech.scenarios.network_matrices import StudentUnits
 from statmech.scenarios.registry import scenario_from
 from theory.networks import equations, structured, tasks
@@ -61,12 +61,14 @@ def rates_of(cell, v, kind):
         return compiled[tasks.compute_task_rates](
             tasks.make_task_equations(cell), tasks.make_task_setting(lanes), units, shares
         )
-    static, setting = equations.make_network_equations(cell), equations.make_network_setting(lanes)
+    static, setting = equations.make_network_solver_options(cell), equations.make_network_setting(lanes)
     if kind == "two variances":
         of = structured.get_condensed_modes(cell)
         directions = [np.repeat(part[:, None], len(lanes), axis=-1) for part in (of.variances, of.shares, of.teacher)]
         return compiled[structured.compute_mode_rates](static, setting, structured.ModeParameters(*directions), units)
-    static = replace(static, lattice_spacing=choose_lattice_spacing(cell.activation)) if kind == "lattice" else static
+    static = (
+        replace(static, lattice_spacing=choose_smooth_lattice_spacing(cell.activation)) if kind == "lattice" else static
+    )
     return compiled[equations.compute_row_rates](static, setting, np.asarray(equations.pack_units(units)))
 
 

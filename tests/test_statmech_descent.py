@@ -283,9 +283,9 @@ def test_a_descent_of_a_user_must_be_linear_or_act_on_single_weights():
         for kind, why in refused.items():
             DESCENTS["mine"] = kind
             with pytest.raises(ConfigError, match=f'the descent "mine": .*{why}'):
-                plugins.check_descent("mine")
+                plugins.check_plugin_descent("mine")
         DESCENTS["mine"] = OfOneWeight
-        plugins.check_descent("mine")
+        plugins.check_plugin_descent("mine")
     finally:
         del DESCENTS["mine"]
 

@@ -40,7 +40,7 @@ def test_the_two_normals_of_a_pair_are_independent(pairs):
 @pytest.mark.parametrize("missing", [1, 2])
 def test_without_one_of_its_random_signs_the_pair_has_a_different_distribution(missing):
     """A deliberate error: the cosine's sign always negative, or sine and cosine never swapped."""
-    words = random_numbers.draw_bits(jax.random.key(1), 100_000)
+    words = random_numbers.draw_uint32(jax.random.key(1), 100_000)
     radial, angular = words[:50_000], words[50_000:]
     right, _ = np.split(np.asarray(box_muller(radial, angular), float), 2)
     wrong, _ = np.split(np.asarray(box_muller(radial, angular & np.uint32(~missing & 0xFFFFFFFF)), float), 2)
@@ -91,7 +91,7 @@ def test_single_numbers_are_those_of_the_whole_draw(keys, lanes):
 
 def test_no_random_word_repeats():
     """Both words of every call of the generator are used, each once."""
-    words = np.asarray(random_numbers.draw_bits(jax.random.key(4), 10_001))
+    words = np.asarray(random_numbers.draw_uint32(jax.random.key(4), 10_001))
     assert len(np.unique(words)) > 10_001 - 5  # a few coincidences among 2^32
 
 
@@ -100,7 +100,7 @@ def test_random_words_are_those_of_jax(count):
     """An even number of them, and an odd one, of which JAX drops the last word."""
     words = random_numbers.make_key_data(2**40 + 5)
     expected = threefry_2x32(words, np.arange(count, dtype=np.uint32))
-    np.testing.assert_array_equal(random_numbers.draw_bits(random_numbers.wrap_key_data(words), count), expected)
+    np.testing.assert_array_equal(random_numbers.draw_uint32(random_numbers.wrap_key_data(words), count), expected)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from statmech.config import list_shipped_configs, load
 from statmech.errors import escape_text
 from statmech.results import tables
 from statmech.results.tables import Table, TableCell, TableColumn, split_table
-from statmech.runtime.progress import ProgressBar, TerminalBar, _make_rich_progress
+from statmech.runtime.progress import SilentProgressBar, TerminalBar, _make_rich_progress
 
 TITLE = "\x1b]0;owned\x07"
 SHOWN = r"\u001b]0;owned\u0007"
@@ -142,7 +142,7 @@ def test_a_table_wider_than_the_terminal_is_split_where_it_has_to_be_and_keeps_i
 def test_a_bar_shows_a_steady_pace_in_plain_numbers(monkeypatch):
     clock = iter([0.0, 10.0, 15.0, 15.0, 20.0, 40.0])
     monkeypatch.setattr("statmech.runtime.progress.time.monotonic", lambda: next(clock))
-    bar = ProgressBar("simulation")
+    bar = SilentProgressBar("simulation")
     bar.progress(1000, 160_000)  # those of an earlier run
     assert bar.pace == ""
     bar.progress(21_000, 160_000)

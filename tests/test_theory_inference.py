@@ -146,12 +146,12 @@ def test_no_alpha_changes_another_in_any_bit(teacher, weights):
     alpha = np.array([0.2, 0.7, 1.3, 1.31, 5.0])
     starts = ["uninformed", "informed", "informed", "uninformed", "informed"]
     q, steps = (
-        bayes_optimal.bayes_overlap(teacher, weights, alpha),
+        bayes_optimal.solve_bayes_overlap(teacher, weights, alpha),
         iterate_state_evolution(teacher, weights, alpha, starts, 60),
     )
     for lane in range(5):
         one = slice(lane, lane + 1)
-        np.testing.assert_array_equal(bayes_optimal.bayes_overlap(teacher, weights, alpha[one]), q[one])
+        np.testing.assert_array_equal(bayes_optimal.solve_bayes_overlap(teacher, weights, alpha[one]), q[one])
         np.testing.assert_array_equal(
             iterate_state_evolution(teacher, weights, alpha[one], starts[one], 60), steps[one]
         )

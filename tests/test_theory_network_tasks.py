@@ -153,7 +153,7 @@ def test_one_task_has_the_equations_of_a_network():
     alone = jax.jit(one_task.compute_row_rates, static_argnums=0)
     with jax.enable_x64(True):
         rows = one_task.pack_units(StudentUnits(R, Q, v[0]))[:, None]
-        found = alone(one_task.make_network_equations(cell), setting._replace(w=setting.w[0]), rows)[:, 0]
+        found = alone(one_task.make_network_solver_options(cell), setting._replace(w=setting.w[0]), rows)[:, 0]
     np.testing.assert_allclose(rates_of(cell, [1.0]), found, rtol=1e-13, atol=1e-15)
 
 

@@ -17,8 +17,8 @@ from statmech.parameters import parameter
 from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks.equations import (
     compute_row_rates,
-    make_network_equations,
     make_network_setting,
+    make_network_solver_options,
     pack_units,
     solve_cells,
 )
@@ -55,7 +55,9 @@ def rates_of(cell):
     """The rates of all entries of R, Q and v of a cell's start."""
     with jax.enable_x64(True):
         return np.asarray(
-            compiled(make_network_equations(cell), make_network_setting([cell]), pack_units(cell.units)[:, None])[:, 0]
+            compiled(make_network_solver_options(cell), make_network_setting([cell]), pack_units(cell.units)[:, None])[
+                :, 0
+            ]
         )
 
 

@@ -351,10 +351,10 @@ def test_more_nodes_change_no_average(monkeypatch):
     for loss in (Logistic(), Exponential(), Hinge(), SquaredHinge(), convert_to_stability_loss(Huber())):
         monkeypatch.undo()
         few = averages.average_labelled_examples(loss, SignTeacher(0.01), x).values
-        monkeypatch.setattr(averages, "NODES", 48)
+        monkeypatch.setattr(averages, "NODES_PER_FIELD_PANEL", 48)
         many = averages.average_labelled_examples(loss, SignTeacher(0.01), x).values
         assert np.allclose(few, many, rtol=1e-12, atol=0)
-        monkeypatch.setattr(averages, "NODES", 20)
+        monkeypatch.setattr(averages, "NODES_PER_FIELD_PANEL", 20)
         monkeypatch.setattr(
             averages, "SIGMOID_EDGES", np.zeros(1)
         )  # the planted error: panels as wide for narrow sigmoids

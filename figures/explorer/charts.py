@@ -282,16 +282,16 @@ class ExplorerCharts:
             names_shown = (names_shown[self.chart_offset % len(names_shown)],)
         log_y = frozenset(name for name in names_shown if self.log_y.value and self.drawn[name].role != "control")
         scales = Scales(names, self.log_x.value and not content.plane, log_y)
-        chart_look = ChartTheme(LECTURE_SCALE if self.lecture else 1.0, self.dark)
-        return ChartAxes(names_shown, x, scales, "" if content.plane else self.unit.value, content.plane, chart_look)
+        chart_theme = ChartTheme(LECTURE_SCALE if self.lecture else 1.0, self.dark)
+        return ChartAxes(names_shown, x, scales, "" if content.plane else self.unit.value, content.plane, chart_theme)
 
     def _make_legend(self, shown_curves: Sequence[Curve]) -> str:
         """Return the legend in HTML: entries of curves without end labels, then the caption."""
         labelled = [(index, curve.label) for index, curve in enumerate(shown_curves) if curve.label]
-        legend_look = ChartTheme(dark=self.dark)
+        legend_theme = ChartTheme(dark=self.dark)
         chips = [
             '<span style="white-space:nowrap">'
-            f'<span style="color:{legend_look.get_curve_colour(index)}" aria-hidden="true">'
+            f'<span style="color:{legend_theme.get_curve_colour(index)}" aria-hidden="true">'
             f"{MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]}</span> {html.escape(label)}</span>"
             for index, label in (
                 labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names_along_x) else ()

@@ -91,7 +91,7 @@ def _make_time_function_menu(
             for index, value in enumerate(functions)
             if value != OPTIMAL_KEYWORD
         }
-    forms[STEP_FORM] = _make_step_form(kind_name, name, functions, _get_last_time(config))
+    forms[STEP_FORM] = _make_single_step_form(kind_name, name, functions, _get_last_time(config))
     if name in get_kinds()[kind_name].OPTIMISABLE_KEYS:
         forms[OPTIMAL_KEYWORD] = KeyForm(
             OPTIMAL_KEYWORD, (), lambda: OPTIMAL_KEYWORD, lambda value: () if value == OptimalControlOptions() else None
@@ -113,7 +113,7 @@ def _make_listed_function_form(value: Any) -> KeyForm:
     )
 
 
-def _make_step_form(kind_name: str, name: str, functions: Sequence[Any], last_time: float) -> KeyForm:
+def _make_single_step_form(kind_name: str, name: str, functions: Sequence[Any], last_time: float) -> KeyForm:
     """Make the form of a control that changes once, in a step.
 
     Its sliders start at the first function with one step, or else in the middle of their ranges.

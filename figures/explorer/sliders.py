@@ -66,13 +66,13 @@ def make_stop_slider(name: str, stops: Iterable[float], value: Any, text_option:
 
     Text options, such as "best", come before the numbers.
     """
-    word_options = [
-        word_option
-        for word_option in dict.fromkeys((text_option, value))
-        if isinstance(word_option, str) and word_option
+    text_options = [
+        option_text
+        for option_text in dict.fromkeys((text_option, value))
+        if isinstance(option_text, str) and option_text
     ]
     numbers = sorted({*stops, *([] if isinstance(value, str) else [value])})
-    options = {**{word_option: word_option for word_option in word_options}, **{f"{stop:g}": stop for stop in numbers}}
+    options = {**{option_text: option_text for option_text in text_options}, **{f"{stop:g}": stop for stop in numbers}}
     slider = pmui.DiscreteSlider(label="", options=options, value=value, **STOP_SLIDER_STYLE)
     set_slider_title(slider, name)
     return slider

@@ -412,7 +412,7 @@ class Chart:
                 lines = (
                     [self._get_visible_points(curve.theory_x, values)]
                     if self.named
-                    else self._split_line(curve.theory_x, values)
+                    else self._make_drawn_line_pieces(curve.theory_x, values)
                 )
                 for x, y in lines:
                     rows = len(x) if self.named else 1
@@ -456,7 +456,7 @@ class Chart:
                 data["color"] += [self.get_colour_and_marker(index)[0]] * len(x)
         return data
 
-    def _split_line(self, x: np.ndarray, y: np.ndarray) -> list[tuple[list[Any], list[Any]]]:
+    def _make_drawn_line_pieces(self, x: np.ndarray, y: np.ndarray) -> list[tuple[list[Any], list[Any]]]:
         """Split a theory curve at jumps and missing values.
 
         The line rises far above the chart where theory diverges.

@@ -179,7 +179,7 @@ def _add_pair_features(model: Any) -> Any:
 
 
 @make_model_by_classifier_type.register
-def make_perceptron(classifier: classifiers.PerceptronClassifier, task: TrainingDataProperties) -> Any:
+def make_perceptron(classifier: classifiers.FinalWeightsClassifier, task: TrainingDataProperties) -> Any:
     """Make a perceptron with the given example order and output."""
     order = "constant" if classifier.order == "by-class" else classifier.order
     return Perceptron(classifier.passes, order, classifier.output, random_state=task.random)

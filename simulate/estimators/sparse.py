@@ -171,7 +171,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         self.attributes_ = [
             make_indicator_attribute(str(name), X[:, i], self.bins, self.missing, categories, weights)
-            for i, (name, categories) in enumerate(zip(names, self._get_column_categories(X.shape[1]), strict=True))
+            for i, (name, categories) in enumerate(zip(names, self._expand_given_categories(X.shape[1]), strict=True))
         ]
         indicators, attributes = encode_indicators(self.attributes_, X, self.missing, self.negated)
         data = BoostingData(indicators, attributes, np.ones(len(y)) if weights is None else weights)
@@ -322,7 +322,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
         inside_outside = ((rows[inside], rows[outside]) for inside, outside in splits)
         return [(inside[inside >= 0], outside[outside >= 0]) for inside, outside in inside_outside]
 
-    def _get_column_categories(self, columns: int) -> list[Any]:
+    def _expand_given_categories(self, columns: int) -> list[Any]:
         if isinstance(self.categories, str):
             return [None] * columns
         if len(self.categories) != columns:

@@ -139,7 +139,13 @@ def _iterate_messages(problem: Problem, damping: float = 0.0) -> Iterator[tuple[
         1 / max(problem.l2, MIN_WEIGHT_STIFFNESS) if problem.l2 > 0 else 1.0
     )  # variance of a weight under the penalty alone
     return iterate_messages(
-        problem.B, _make_loss_output(problem), _make_penalty_estimate(problem), w, V, damping=damping, input_scale=1.0
+        problem.B,
+        _make_loss_output(problem),
+        _make_penalised_weight_minimiser(problem),
+        w,
+        V,
+        damping=damping,
+        input_scale=1.0,
     )
 
 
@@ -155,7 +161,7 @@ def _make_loss_output(problem: Problem) -> OutputFunction:
     return output
 
 
-def _make_penalty_estimate(problem: Problem) -> EstimateFunction:
+def _make_penalised_weight_minimiser(problem: Problem) -> EstimateFunction:
     """Make the function that minimises :math:`sw^2/2 - rw` plus the penalty."""
     l1, l2 = problem.l1, problem.l2
 

@@ -32,7 +32,7 @@ MAX_NEWTON_STEPS = 200
 NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding error
 CONTINUATION_GAP_TOL = 1e-3  # relative gap before the penalty is decreased
 CG_RESIDUAL_TOL = 0.1  # relative residual of conjugate gradients in one step
-SHARE = 16  # more than dimensions / divisor iterations cost more than an exact step
+MAX_CG_STEPS_DIVISOR = 16  # more than dimensions / divisor iterations cost more than an exact step
 CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # values of l2, from strong to weak
 
 
@@ -92,7 +92,7 @@ def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndar
     B, l2, curvature = problem.B, problem.l2, problem.loss.curvature(x)
     hessian = LinearOperator((B.shape[1],) * 2, lambda v: l2 * v + (curvature * (B @ v)) @ B, dtype=float)
     direction: np.ndarray
-    direction, slow = cg(hessian, -gradient, rtol=CG_RESIDUAL_TOL, maxiter=min(B.shape) // SHARE)
+    direction, slow = cg(hessian, -gradient, rtol=CG_RESIDUAL_TOL, maxiter=min(B.shape) // MAX_CG_STEPS_DIVISOR)
     if slow:
         raise LinAlgError
     return direction

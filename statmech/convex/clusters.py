@@ -91,7 +91,7 @@ class TwoClusters(NamedTuple):
     ridge: np.ndarray
 
     @property
-    def without_empty_modes(self) -> TwoClusters:
+    def drop_empty_modes(self) -> TwoClusters:
         """The clusters without the modes of zero variance and zero distance between the centres.
 
         A weight vector that minimises a loss has no component in the omitted directions.

@@ -15,7 +15,7 @@ import numpy as np
 from statmech.convex.teachers import LabelTeacher
 from statmech.numerics.gaussian import make_panel_rules
 
-NODES = 16  # per panel
+NODES_PER_ANGLE_PANEL = 16  # per panel
 ANGLE_PANEL_EDGES = np.pi / 2 - np.append(
     np.pi / 2 * 0.25 ** np.arange(14.0), 0.0
 )  # finer where the response of a steep teacher rises
@@ -45,7 +45,9 @@ def label_error(teacher: LabelTeacher, R: np.ndarray | float) -> np.ndarray:
     """
     angle = np.arcsin(np.clip(R, -1, 1))
     size = np.abs(angle)
-    t, weight = make_panel_rules(np.minimum(ANGLE_PANEL_EDGES.reshape((-1,) + (1,) * size.ndim), size), NODES)
+    t, weight = make_panel_rules(
+        np.minimum(ANGLE_PANEL_EDGES.reshape((-1,) + (1,) * size.ndim), size), NODES_PER_ANGLE_PANEL
+    )
     cosine = np.cos(t)
     slope = teacher.mean_probability_slope(np.zeros_like(t), cosine**2) * cosine
     return 0.5 - np.sign(angle) * np.sqrt(2 / np.pi) * np.sum(weight * slope, axis=(0, -1))

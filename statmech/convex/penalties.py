@@ -93,7 +93,7 @@ class Penalty:
         return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1 + step * l2)
 
 
-PENALTY_L1_SHARES: dict[str, float | None] = {  # the fraction s, or None if a config key sets it
+L1_FRACTIONS_BY_PENALTY: dict[str, float | None] = {  # the fraction s, or None if a config key sets it
     "l2": 0.0,
     "l1": 1.0,
     "elastic_net": None,

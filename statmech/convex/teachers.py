@@ -40,7 +40,7 @@ from statmech.numerics.gaussian import (
 from statmech.parameters import parameter
 
 MIN_FIELD_VARIANCE = 1e-280  # replaces variances of 0 in divisors
-NODES = 24  # per panel
+NODES_PER_TRANSITION_PANEL = 24  # per panel
 PANEL_EDGES_IN_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher's transition
 PANEL_EDGES_IN_DEVIATIONS = (2.0, 4.0, 6.0, GAUSSIAN_CUTOFF)  # in standard deviations of the field
 
@@ -138,7 +138,7 @@ class LabelTeacher(Teacher):
         deviation = np.sqrt(np.maximum(1 - mse, MIN_FIELD_VARIANCE))
         widths = np.multiply.outer(PANEL_EDGES_IN_WIDTHS, self.width(np.maximum(mse, MIN_FIELD_VARIANCE)) / deviation)
         edges = np.concatenate([widths, np.multiply.outer((0.0, *PANEL_EDGES_IN_DEVIATIONS), np.ones_like(mse))])
-        t, weight = make_composite_rule(np.sort(np.minimum(edges, GAUSSIAN_CUTOFF), axis=0), NODES)
+        t, weight = make_composite_rule(np.sort(np.minimum(edges, GAUSSIAN_CUTOFF), axis=0), NODES_PER_TRANSITION_PANEL)
         return deviation[..., None] * t, mse[..., None], 2 * weight * normal_density(t)
 
 

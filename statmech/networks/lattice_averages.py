@@ -76,11 +76,13 @@ def ensure_gaussian_averages(activation: Activation) -> Activation:
         If the activation has kinks and no closed forms.
     """
     return (
-        activation if activation.has_closed_forms else LatticeAverages(activation, choose_lattice_spacing(activation))
+        activation
+        if activation.has_closed_forms
+        else LatticeAverages(activation, choose_smooth_lattice_spacing(activation))
     )
 
 
-def choose_lattice_spacing(activation: Activation) -> float:
+def choose_smooth_lattice_spacing(activation: Activation) -> float:
     """Return the widest lattice spacing within the tolerance, or the smallest spacing."""
     if activation.kinks:
         raise NotImplementedError(f"{activation.label} has kinks: quadrature does not converge across kinks")

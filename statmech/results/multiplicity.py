@@ -35,7 +35,7 @@ from scipy.special import ndtri, stdtrit
 FALSE_ALARM_PROBABILITY = 0.01  # probability that some value exceeds the bound although theory is exact
 MIN_EFFECTIVE_SEED_FRACTION = 0.5  # effective seeds per seed, compared with known standard deviations
 NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
-MAX_STUDENT_T_SEEDS = 64  # with more seeds, Student's distribution is close to normal
+MAX_SAMPLED_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
 def compute_deviation_bound(values: float, seeds: int | None) -> float:
@@ -123,7 +123,7 @@ def count_independent_values(counts: np.ndarray, runs: Callable[[int], np.ndarra
     rng = np.random.default_rng(0)
     cells = rng.choice(len(counts), NUM_GAUSSIAN_SAMPLES, p=counts / values)
     groups = [
-        _draw_exceeding_count(factor, min(seeds, MAX_STUDENT_T_SEEDS), _one_sided_tail_probability(values), rng)
+        _draw_exceeding_count(factor, min(seeds, MAX_SAMPLED_SEEDS), _one_sided_tail_probability(values), rng)
         for cell, draws in zip(*np.unique(cells, return_counts=True), strict=True)
         for factor in [_factorise_correlations(runs(cell))] * draws
     ]

@@ -38,8 +38,8 @@ def make_study_tables(study: xr.Dataset) -> Iterator[Table]:
     from statmech.data_sets import find_data_source
 
     all_tests, notes = list(iterate_paired_tests(study)), json.loads(study.attrs["notes"])
-    for name in dict.fromkeys(_get_data_name(study, test) for test in all_tests):
-        tests = [test for test in all_tests if _get_data_name(study, test) == name]
+    for name in dict.fromkeys(_get_data_set_name(study, test) for test in all_tests):
+        tests = [test for test in all_tests if _get_data_set_name(study, test) == name]
         table_notes = [f"{name}: {notes[name]}"] if notes[name] else []
         table_notes += _make_study_notes(study, name, tests)
         yield _make_accuracy_table(
@@ -64,7 +64,7 @@ def format_published_value(values: dict[str, dict[str, tuple[float, ...]]], data
     return " or ".join(f"{value:g}" for value in candidates) + (" ?" if len(candidates) > 1 else "")
 
 
-def _get_data_name(study: xr.Dataset, test: PairedTest) -> str:
+def _get_data_set_name(study: xr.Dataset, test: PairedTest) -> str:
     return str(test.cell.get("data", study.data.item() if study.data.ndim == 0 else ""))
 
 

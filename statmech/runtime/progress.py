@@ -13,7 +13,7 @@ from typing import Any
 NOTEBOOK_UPDATE_SECONDS = 0.3
 
 
-class ProgressBar:
+class SilentProgressBar:
     """The progress of a computation and its running part. This base class shows nothing."""
 
     def __init__(self, title: str):
@@ -68,7 +68,7 @@ def format_rate(rate: float) -> str:
     return f"{number:,.0f}/{unit}" if number >= 10 else f"{float(f'{number:.2g}'):g}/{unit}"
 
 
-class TerminalBar(ProgressBar):
+class TerminalBar(SilentProgressBar):
     """A progress bar in a terminal, drawn by the library rich."""
 
     def __init__(self, title: str, bar: Any):
@@ -80,7 +80,7 @@ class TerminalBar(ProgressBar):
         self._bar.update(self._task, completed=self.done, total=self.total or None, description=self.description)
 
 
-class NotebookBar(ProgressBar):
+class NotebookBar(SilentProgressBar):
     """A line of text below a notebook cell that is running."""
 
     def __init__(self, title: str):
@@ -108,7 +108,7 @@ class NotebookBar(ProgressBar):
 
 
 @contextlib.contextmanager
-def show_progress_bar(title: str, visible: bool | None = None) -> Iterator[ProgressBar]:
+def show_progress_bar(title: str, visible: bool | None = None) -> Iterator[SilentProgressBar]:
     """Open a context with a progress bar, shown by default in terminals and notebooks."""
     if visible is not False and is_notebook():
         line = NotebookBar(title)
@@ -120,7 +120,7 @@ def show_progress_bar(title: str, visible: bool | None = None) -> Iterator[Progr
         with _make_rich_progress() as bar:
             yield TerminalBar(title, bar)
     else:
-        yield ProgressBar(title)
+        yield SilentProgressBar(title)
 
 
 def is_notebook() -> bool:

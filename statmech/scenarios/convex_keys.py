@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field
 
 from statmech.convex.losses import Loss, convert_to_stability_loss, explain_label_mismatch
-from statmech.convex.penalties import PENALTY_L1_SHARES, Penalty
+from statmech.convex.penalties import L1_FRACTIONS_BY_PENALTY, Penalty
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weights import WEIGHT_DISTRIBUTIONS, WeightDistribution
 from statmech.errors import Problem
@@ -32,7 +32,7 @@ FractionAxis = Annotated[
 ]
 TEACHER_PARAMETER_KEYS = ("flip", "noise", "gain")  # each teacher has some of these parameters
 TeacherAxis = Annotated[NameOrAxis, one_of(TEACHERS, "a teacher")]
-PenaltyAxis = Annotated[NameOrAxis, one_of(PENALTY_L1_SHARES, "a penalty")]
+PenaltyAxis = Annotated[NameOrAxis, one_of(L1_FRACTIONS_BY_PENALTY, "a penalty")]
 WeightDistributionAxis = Annotated[NameOrAxis, one_of(WEIGHT_DISTRIBUTIONS, "a distribution of weights")]
 
 ALPHA_FIELD = config_key(description="stored examples per input dimension, P / N", symbol=r"$\alpha$", unit="P / N")
@@ -68,7 +68,7 @@ def make_teacher(values: dict[str, Any]) -> Teacher:
 
 def make_penalty(values: dict[str, Any]) -> Penalty:
     """Return the penalty at a grid point."""
-    l1_ratio = PENALTY_L1_SHARES[values["penalty"]]
+    l1_ratio = L1_FRACTIONS_BY_PENALTY[values["penalty"]]
     return Penalty(values["l1_ratio"] if l1_ratio is None else l1_ratio)
 
 
@@ -128,7 +128,7 @@ class ConditionalLossKeys(ConditionalKeys):
 
     def _list_key_conditions(self) -> dict[str, tuple[str, list[str]]]:
         """Return the conditions for the teacher's keys, `l1_ratio` and `rho`."""
-        mixed_penalties = [name for name, l1_ratio in PENALTY_L1_SHARES.items() if l1_ratio is None]
+        mixed_penalties = [name for name, l1_ratio in L1_FRACTIONS_BY_PENALTY.items() if l1_ratio is None]
         return {
             **super()._list_key_conditions(),
             "l1_ratio": ("penalty", mixed_penalties),

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from statmech.convex.descents import DESCENTS, compute_max_stable_eta
 from statmech.convex.descents import Descent as Steps
 from statmech.convex.losses import DESCENT_LOSSES, Loss, Square
-from statmech.convex.penalties import PENALTY_L1_SHARES, Penalty
+from statmech.convex.penalties import L1_FRACTIONS_BY_PENALTY, Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import WeightDistribution
 from statmech.errors import Problem
@@ -61,7 +61,7 @@ from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.variables import Variable, make_standard_error_variable
 
 UNSUPPORTED_LAM_KEYWORD = "best"
-INTEGER_TOL = 1e-6  # relative error; the inverse of 0.333333333 counts as 3
+INTEGER_REL_TOL = 1e-6  # relative error; the inverse of 0.333333333 counts as 3
 BATCH_SAMPLINGS = {
     "shuffle": "each example once an epoch",
     "replacement": "a new random subset of the examples in each step",
@@ -305,7 +305,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         An l1 norm requires steps along the force for its proximal step. The deferred engine has no single weights.
         """
         for descent, penalty in self.list_value_pairs("descent", "penalty"):
-            coordinatewise, has_l1 = DESCENTS[descent].coordinatewise, PENALTY_L1_SHARES[penalty] != 0
+            coordinatewise, has_l1 = DESCENTS[descent].coordinatewise, L1_FRACTIONS_BY_PENALTY[penalty] != 0
             if coordinatewise and has_l1:
                 linear = ", ".join(name for name, kind in DESCENTS.items() if not kind.coordinatewise)
                 yield ("penalty",), f"{penalty} needs a descent with steps along the force: {linear}, not {descent}"
@@ -376,7 +376,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
 
 def _is_nearly_integer(number: float) -> bool:
-    return abs(number - round(number)) <= INTEGER_TOL * max(1.0, number)
+    return abs(number - round(number)) <= INTEGER_REL_TOL * max(1.0, number)
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ class Clusters(AbstractScenario):
         modes = None if values["inputs"].isotropic else values["inputs"].modes(values["N"])
         return ClusterSetting(
             convert_to_stability_loss(self.make_component(values, "loss")),
-            kind.combine_with_modes(modes).without_empty_modes,
+            kind.combine_with_modes(modes).drop_empty_modes,
             self.intercept,
         )
 

@@ -143,10 +143,10 @@ def describe_field(name: str, schema: dict[str, Any]) -> ConfigKey:
         else value_schema
     )  # for a section with one key, such as {t0: 5}: take its value
     value_schema = next(iter(value_schema.get("anyOf", [value_schema])))  # for a number or a keyword: take the number
-    bound_words = (
+    bound_text = (
         (name, schema_key) for name, bound in BOUND_KINDS.items() for schema_key in (bound.schema, bound.pydantic)
     )
-    bounds = {name: value_schema[schema_key] for name, schema_key in bound_words if schema_key in value_schema}
+    bounds = {name: value_schema[schema_key] for name, schema_key in bound_text if schema_key in value_schema}
     extras = {schema_key: schema[schema_key] for schema_key in ("default", "symbol", "unit") if schema_key in schema}
     kind, choices = PYTHON_TYPES_BY_JSON_TYPE.get(value_schema.get("type"), str), tuple(value_schema.get("enum", ()))
     return ConfigKey(name, schema.get("description", ""), kind, choices=choices, **bounds, **extras)

@@ -85,7 +85,7 @@ TEACHER_KEYWORD_HINTS = {
     name: f"the activation of the teacher is written teacher: {{network: {name}}}" for name in ACTIVATIONS
 }
 NUMERIC_NETWORK_KEYS = ("M", "K", "N", "eta", "eta_v", "noise", "decay")  # single numbers at a grid point
-MAX_DIRECTION_VARIANCE_SHARE = 0.1  # fraction of variance; theory is not tested for more
+MAX_DIRECTION_VARIANCE_FRACTION = 0.1  # fraction of variance; theory is not tested for more
 MAX_QUADRATURE_UNITS = 4  # units K + M, if averages have no closed forms
 
 UnitCountAxis = Annotated[
@@ -413,7 +413,7 @@ class Network(AbstractScenario):
         """Explain why theory is inexact if one direction dominates the variance of the inputs."""
         for inputs, N in list_inputs_and_dimensions(self):
             modes = inputs.modes(N)
-            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_VARIANCE_SHARE:
+            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_VARIANCE_FRACTION:
                 variance = f"{fraction:.0%} of the variance of {format_inputs_label(inputs)}"
                 return f"one direction has {variance}, but theory assumes many comparable directions"
         return ""

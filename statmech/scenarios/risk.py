@@ -14,7 +14,7 @@ from pydantic import Field, PlainValidator, StrictBool
 
 from statmech.convex.limits import compute_minimum_existence_threshold
 from statmech.convex.losses import DESCENT_ONLY_LOSSES, LOSSES, Loss
-from statmech.convex.penalties import PENALTY_L1_SHARES, Penalty
+from statmech.convex.penalties import L1_FRACTIONS_BY_PENALTY, Penalty
 from statmech.convex.teachers import Teacher
 from statmech.convex.weights import WeightDistribution
 from statmech.errors import Problem, quote_value
@@ -240,7 +240,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         if not (anisotropic := [inputs for inputs in ensure_tuple(self.inputs) if not inputs.isotropic]):
             return
         for penalty in ensure_tuple(self.penalty):
-            if PENALTY_L1_SHARES[penalty] != 0:
+            if L1_FRACTIONS_BY_PENALTY[penalty] != 0:
                 reason = "needs inputs whose covariance is a multiple of 1: a rotation of the inputs changes it"
                 yield ("penalty",), f"penalty {penalty} {reason}"
                 break

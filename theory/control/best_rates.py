@@ -47,7 +47,10 @@ from statmech.scenarios.online import OnlineCell
 from theory.online.averages import compute_rule_averages
 from theory.online.students import make_initial_students
 
-LOG_ANGLE_PANEL_WIDTH, NODES = 0.25, 16  # width in u, and nodes per panel: the integral is exact to rounding
+LOG_ANGLE_PANEL_WIDTH, NODES_PER_LOG_ANGLE_PANEL = (
+    0.25,
+    16,
+)  # width in u, and nodes per panel: the integral is exact to rounding
 MIN_TABULATED_ANGLE = 1e-14
 MAX_ANGLE_NEWTON_STEPS = 40  # three or four suffice in practice
 LENGTH_POWER_TEST_LENGTHS = 0.25, 0.5, 1.0, 2.0
@@ -166,9 +169,9 @@ def _integrate_over_log_angle(
 
     The integral of `_time_per_log_angle` is the time elapsed.
     """
-    x, weight = get_legendre_rule(NODES)
+    x, weight = get_legendre_rule(NODES_PER_LOG_ANGLE_PANEL)
     width = (high - low)[:, None]
-    values = integrand(cell, (low[:, None] + width * x).reshape(-1)).reshape(len(low), NODES)
+    values = integrand(cell, (low[:, None] + width * x).reshape(-1)).reshape(len(low), NODES_PER_LOG_ANGLE_PANEL)
     return np.asarray((width * weight * values).sum(-1))
 
 

@@ -24,7 +24,7 @@ from theory.networks import tasks as network_tasks
 from theory.online import tasks as online_tasks
 from theory.online import trajectories
 
-NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES = (
+NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES_PER_TIME_PANEL = (
     50,
     40,
     4,
@@ -98,6 +98,6 @@ def _make_time_average_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
         np.linspace(0, last_time, NUM_EQUAL_TIME_PANELS + 1),
         np.geomspace(FIRST_TIME_PANEL_FRACTION, 1, NUM_GEOMETRIC_TIME_EDGES) * last_time,
     )
-    x, weight = get_legendre_rule(NODES)
+    x, weight = get_legendre_rule(NODES_PER_TIME_PANEL)
     width = np.diff(edges)[:, None]
     return (edges[:-1, None] + width * x).reshape(-1), (width * weight).reshape(-1) / last_time

@@ -32,12 +32,12 @@ from theory.control.gradients import ControlProblem
 from theory.networks import tasks as network_tasks
 from theory.networks.averages import UnitFields, average_outputs_times_error
 from theory.networks.equations import (
-    NetworkEquations,
     NetworkSetting,
+    NetworkSolverOptions,
     compute_row_rates,
-    make_network_equations,
     make_network_fields,
     make_network_setting,
+    make_network_solver_options,
     pack_units,
     unpack_units,
 )
@@ -82,7 +82,7 @@ class StudentSystem:
 class NetworkSystem:
     """Equations of a network that learns one task, with the given controls."""
 
-    equations: NetworkEquations
+    equations: NetworkSolverOptions
     controls: tuple[str, ...]
 
     def compute_rates(
@@ -125,7 +125,7 @@ class SegmentValues(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TaskStudentSystem:
+class TaskPerceptronSystem:
     """Equations of a perceptron that learns several tasks, with controls and the tasks' weights in the error."""
 
     rule: RealParameterFamily
@@ -225,7 +225,7 @@ def _make_student_problem(cell: OnlineCell, segments: TimeSegments) -> ControlPr
 
 @make_control_problem.register
 def _make_network_problem(cell: NetworkCell, segments: TimeSegments) -> ControlProblem:
-    system = NetworkSystem(make_network_equations(cell), tuple(cell.optimal_keys) or DEFAULT_CONTROLS)
+    system = NetworkSystem(make_network_solver_options(cell), tuple(cell.optimal_keys) or DEFAULT_CONTROLS)
     values = SegmentValues(**_get_network_segment_values(cell, segments))
     return ControlProblem(
         system, make_network_setting([cell]), pack_units(cell.units), segments, values, len(system.controls)
@@ -240,7 +240,7 @@ def _make_task_student_problem(cell: OnlineTaskCell, segments: TimeSegments) -> 
         [student] = online_tasks.solve_cells([cell], [begin])
         start = np.append(student.log_length[0], student.y[0])
     batch_setting = online_tasks.make_task_setting([replace(cell, controls=())], (family,))
-    system = TaskStudentSystem(family, cell.rule.has_closed_form, *_get_controls_and_task_weights(cell))
+    system = TaskPerceptronSystem(family, cell.rule.has_closed_form, *_get_controls_and_task_weights(cell))
     eta, flip = np.array(
         [(segment_cell.rule.eta, segment_cell.flip) for segment_cell in _get_cells_on_segments(cell, segments)], float
     ).T

@@ -41,7 +41,7 @@ from statmech.convex.teachers import LabelTeacher
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, get_legendre_rule, normal_density
 from theory.convex.loss_panels import find_loss_panel_edges, is_piecewise_quadratic
 
-NODES = 20  # per panel
+NODES_PER_FIELD_PANEL = 20  # per panel
 FINE_GAUSSIAN_PANEL_EDGES = np.array(
     [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
 )  # in standard deviations
@@ -289,7 +289,7 @@ def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tupl
     Returns the batch index of each panel, the nodes, their weights and their rounding errors. Panels of width 0 and
     panels outside `mask` are omitted.
     """
-    x, w = get_legendre_rule(NODES)
+    x, w = get_legendre_rule(NODES_PER_FIELD_PANEL)
     gaps = np.diff(edges)
     batch_index, panel = np.nonzero(gaps * mask)
     left, width = edges[batch_index, panel, None], gaps[batch_index, panel, None]

@@ -59,7 +59,7 @@ class BayesOptimalState(NamedTuple):
     free_entropy: np.ndarray
 
 
-def bayes_overlap(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray) -> np.ndarray:
+def solve_bayes_overlap(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray) -> np.ndarray:
     """Compute the overlap q of the posterior mean with the teacher.
 
     The mean squared error is 1 - q, and the cosine of the two vectors is sqrt(q).
@@ -80,7 +80,7 @@ def bayes_overlap(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarr
     --------
     >>> from statmech.convex.teachers import SignTeacher
     >>> from statmech.convex.weights import Binary
-    >>> bayes_overlap(SignTeacher(), Binary(), np.array([1.24, 1.25])).round(6)
+    >>> solve_bayes_overlap(SignTeacher(), Binary(), np.array([1.24, 1.25])).round(6)
     array([0.6911, 1.    ])
     """
     return 1 - find_bayes_state(teacher, weights, alpha).mse

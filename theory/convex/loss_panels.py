@@ -20,7 +20,7 @@ OUTER_PANEL_EDGES = (15.0, 45.0, 135.0, 405.0, 1215.0)  # used only for losses t
 MIN_OUTER_PANEL_SLOPE_RISE = (
     1e-3  # relative to the largest slope on [-15, 15]; rises above the inverse are plain growth
 )
-NODES = 12  # fewer than for averages, which have squares and products in their integrands
+NODES_PER_LOSS_PANEL = 12  # fewer than for averages, which have squares and products in their integrands
 QUADRATURE_SLOPE_RISE_REL_TOL = (
     1e-10  # relative to the smaller end slope, since V times a decaying slope is not small at large V
 )
@@ -55,7 +55,7 @@ def is_piecewise_quadratic(loss: Loss) -> bool:
     >>> is_piecewise_quadratic(Hinge()), is_piecewise_quadratic(Logistic())
     (True, False)
     """
-    p, _ = make_composite_rule(np.array(find_loss_panel_edges(loss)), NODES)
+    p, _ = make_composite_rule(np.array(find_loss_panel_edges(loss)), NODES_PER_LOSS_PANEL)
     piece = np.searchsorted(sorted({*loss.kinks, *loss.bends}), p)
     return not np.any((np.diff(loss.curvature(p)) != 0) & (np.diff(piece) == 0))
 
@@ -81,7 +81,7 @@ def _find_inner_edges(loss: Loss, low: float, high: float) -> list[float]:
 
 def _is_panel_resolved(loss: Loss, low: float, high: float) -> bool:
     """Return True if quadrature of the curvature reproduces the rise of the slope on this panel."""
-    x, weight = make_composite_rule(np.array([low, high]), NODES)
+    x, weight = make_composite_rule(np.array([low, high]), NODES_PER_LOSS_PANEL)
     rise = float(weight @ loss.curvature(x))
     before, after = _get_one_sided_slope(loss, low, side=1), _get_one_sided_slope(loss, high, side=0)
     smaller, larger = sorted((abs(before), abs(after)))

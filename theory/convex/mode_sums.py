@@ -161,7 +161,7 @@ class ModeWeightEquations(WeightEquations):
         f = through_r(self._differentiate_mode_sums(responses, totals, -responses.penalty_ratio * responses.r))
         return LinearisedEquations(F - x, J - np.eye(3)[..., None], f)
 
-    def linearise_for_outputs(
+    def linearise_for_linear_teacher(
         self, hats: HatsWithSlopes, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray
     ) -> LinearisedEquations:
         responses = self._compute_responses(hats.V, l2)
@@ -192,7 +192,7 @@ class ModeWeightEquations(WeightEquations):
         self, slope: float, noise: float, alpha: np.ndarray, log_lam: np.ndarray
     ) -> np.ndarray:
         hats = _make_hebb_hats(2, np.log(alpha * slope**2), np.log(alpha * slope))
-        return self.linearise_for_outputs(hats, np.zeros((2, len(alpha))), noise, 0 * alpha, np.exp(log_lam)).F
+        return self.linearise_for_linear_teacher(hats, np.zeros((2, len(alpha))), noise, 0 * alpha, np.exp(log_lam)).F
 
     def describe_student_of_labels(
         self, x: np.ndarray, compute_hats: Callable[[], HatVariables], l2: np.ndarray

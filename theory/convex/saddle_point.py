@@ -101,7 +101,7 @@ class ConvexEquations:
             hats, parts = _linearise_hats(self._compute_averages(x), x[-1], alpha), point.l1_l2_strengths
             if isinstance(self.teacher, LabelTeacher):
                 return self.weight_equations.linearise_for_labels(hats, x, *parts)
-            return self.weight_equations.linearise_for_outputs(hats, x, self.noise, *parts)
+            return self.weight_equations.linearise_for_linear_teacher(hats, x, self.noise, *parts)
 
     def describe_student(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> StudentOrderParameters:
         """Compute the student's order parameters at a solution x (k, batch)."""

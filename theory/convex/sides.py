@@ -79,7 +79,7 @@ class WeightEquations(ABC):
         """Linearise the equations of ln tan(theta), ln Q and ln V at x (3, batch), for a label teacher."""
 
     @abstractmethod
-    def linearise_for_outputs(
+    def linearise_for_linear_teacher(
         self, hats: HatsWithSlopes, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray
     ) -> LinearisedEquations:
         """Linearise the equations of ln s and ln V for a linear teacher.
@@ -151,7 +151,7 @@ class IsotropicWeightEquations(WeightEquations):
         )
         return LinearisedEquations(F, J - np.eye(3)[..., None], log_slopes[:, 2] - powers_of_D * l2 / D)
 
-    def linearise_for_outputs(
+    def linearise_for_linear_teacher(
         self, hats: HatsWithSlopes, x: np.ndarray, noise: float, l1: np.ndarray, l2: np.ndarray
     ) -> LinearisedEquations:
         D = hats.V + l2

@@ -115,7 +115,7 @@ def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **paramet
     """
     cell = _make_inference_cell(prior, teacher, parameters)
     alpha = _check_alpha(alpha)
-    return bayes_optimal.bayes_overlap(cell.teacher, cell.weights, alpha.reshape(-1)).reshape(alpha.shape)
+    return bayes_optimal.solve_bayes_overlap(cell.teacher, cell.weights, alpha.reshape(-1)).reshape(alpha.shape)
 
 
 def state_evolution(

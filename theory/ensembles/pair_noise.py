@@ -125,7 +125,7 @@ def compute_update_products(
     common = (
         _make_common_fields(rule, theta, length, c, flip, nodes)
         if c >= 0
-        else _make_opposed_student_fields(rule, theta, length, c, flip, max_students, nodes)
+        else _make_mutually_opposed_student_fields(rule, theta, length, c, flip, max_students, nodes)
     )
     averages = _combine_averages(common, theta, c)
     if max_students < 3:
@@ -160,7 +160,7 @@ def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip:
     return CommonFields(node_weight, v, s0, root * s0, powers)
 
 
-def _make_opposed_student_fields(
+def _make_mutually_opposed_student_fields(
     rule: Rule, theta: float, length: float, c: float, flip: float, max_students: int, nodes: int
 ) -> CommonFields:
     """Make quadrature nodes (v, s0) for opposed students (c < 0).

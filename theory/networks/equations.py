@@ -41,7 +41,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.networks.lattice_averages import choose_lattice_spacing, ensure_gaussian_averages
+from statmech.networks.lattice_averages import choose_smooth_lattice_spacing, ensure_gaussian_averages
 from statmech.networks.network_error import generalization_error
 from statmech.numerics.gaussian import Array
 from statmech.parameters import RealParameterFamily, get_real_parameter_family
@@ -70,7 +70,7 @@ MAX_NETWORK_BATCH_SIZE = 128
 
 
 @dataclass(frozen=True)
-class NetworkEquations:
+class NetworkSolverOptions:
     """Static arguments of the compiled solver of a network.
 
     These are the activation, numbers of units, whether the teacher gives labels, the spacing of the field lattice for
@@ -138,7 +138,7 @@ def make_field_covariances(units: StudentUnits, T: Array) -> Array:
     return jnp.concatenate([students, jnp.concatenate([jnp.swapaxes(units.R, 0, 1), T], axis=1)])
 
 
-def make_network_fields(equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits) -> UnitFields:
+def make_network_fields(equations: NetworkSolverOptions, setting: NetworkSetting, units: StudentUnits) -> UnitFields:
     """Make the fields of all student and teacher units with their weights in the error.
 
     The order parameters R, Q and v in `units` have the batch as last axis.
@@ -153,7 +153,7 @@ def make_network_fields(equations: NetworkEquations, setting: NetworkSetting, un
 
 
 def compute_entry_rates(
-    equations: NetworkEquations, setting: NetworkSetting, units: StudentUnits, entries: EntryIndices
+    equations: NetworkSolverOptions, setting: NetworkSetting, units: StudentUnits, entries: EntryIndices
 ) -> EntryRates:
     """Compute the time derivatives of selected entries of R (K, M, L), Q (K, K, L) and v (K, L)."""
     fields = make_network_fields(equations, setting, units)
@@ -179,7 +179,7 @@ def pack_units(units: StudentUnits) -> Array:
     return np.concatenate([R.reshape(-1, *R.shape[2:]), Q[np.triu_indices(len(Q))], v])
 
 
-def unpack_units(equations: NetworkEquations, rows: Array) -> StudentUnits:
+def unpack_units(equations: NetworkSolverOptions, rows: Array) -> StudentUnits:
     """Unpack R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M = equations.K, equations.M
     i, j = np.triu_indices(K)
@@ -188,7 +188,7 @@ def unpack_units(equations: NetworkEquations, rows: Array) -> StudentUnits:
     return StudentUnits(rows[: K * M].reshape(K, M, *rows.shape[1:]), rows[row_indices], rows[-K:])
 
 
-def compute_row_rates(equations: NetworkEquations, setting: NetworkSetting, rows: Array) -> Array:
+def compute_row_rates(equations: NetworkSolverOptions, setting: NetworkSetting, rows: Array) -> Array:
     """Compute the time derivatives of the packed order parameters (C, L)."""
     entries = make_entry_indices(equations.K, equations.M)
     return jnp.concatenate(compute_entry_rates(equations, setting, unpack_units(equations, rows), entries))
@@ -223,7 +223,7 @@ def solve_with_time_row(
 
 @partial(CachedProgram, options=lambda equations: [] if equations.is_approximate else [OLD_FUSION_OPTIONS])
 def solve_network_batch(
-    equations: NetworkEquations, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
+    equations: NetworkSolverOptions, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
 ) -> tuple[Array, Array]:
     """Integrate the packed order parameters (T, C, L) of a batch of networks.
 
@@ -251,10 +251,10 @@ def solve_network_batch(
     )
 
 
-def make_network_equations(cell: NetworkCell) -> NetworkEquations:
+def make_network_solver_options(cell: NetworkCell) -> NetworkSolverOptions:
     """Make the static arguments of the compiled solver from a cell."""
-    spacing = 0.0 if cell.activation.has_closed_forms else choose_lattice_spacing(cell.activation)
-    return NetworkEquations(
+    spacing = 0.0 if cell.activation.has_closed_forms else choose_smooth_lattice_spacing(cell.activation)
+    return NetworkSolverOptions(
         get_real_parameter_family(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.has_dropout
     )
 
@@ -281,10 +281,10 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[St
     record_jax_use()
     t = np.asarray(list(times), float)
 
-    def program(index: int) -> tuple[NetworkEquations, tuple[Any, ...]]:
-        return make_network_equations(cells[index]), cells[index].control_segment_layout
+    def program(index: int) -> tuple[NetworkSolverOptions, tuple[Any, ...]]:
+        return make_network_solver_options(cells[index]), cells[index].control_segment_layout
 
-    def solve_group(program: tuple[NetworkEquations, Any], indices: list[int]) -> list[StudentUnits]:
+    def solve_group(program: tuple[NetworkSolverOptions, Any], indices: list[int]) -> list[StudentUnits]:
         return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
 
     with use_cpu_double_precision():
@@ -309,7 +309,7 @@ def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Arra
     return np.maximum(error, 0.0)
 
 
-def choose_network_batch_size(equations: NetworkEquations) -> int:
+def choose_network_batch_size(equations: NetworkSolverOptions) -> int:
     """Return the batch size as a power of two, smaller for cells with many averages."""
     if equations.lattice_spacing:
         return 1
@@ -325,7 +325,7 @@ def make_solution_key(cell: NetworkCell) -> tuple[Any, ...]:
 
 
 def _solve_with_one_program(
-    equations: NetworkEquations, cells: Sequence[NetworkCell], times: np.ndarray
+    equations: NetworkSolverOptions, cells: Sequence[NetworkCell], times: np.ndarray
 ) -> list[StudentUnits]:
     """Solve cells with one compiled program.
 

@@ -38,18 +38,18 @@ from theory.networks.equations import (
     ATOL,
     MAX_STEPS,
     RTOL,
-    NetworkEquations,
     NetworkSetting,
+    NetworkSolverOptions,
     compute_row_rates,
-    make_network_equations,
     make_network_setting,
+    make_network_solver_options,
     pack_units,
     solve_cells,
     unpack_units,
 )
 from theory.numerics.dormand_prince import integrate, pad_times
 
-NODES = 16  # per field; 24 nodes change c by only 7e-4
+NODES_PER_UNIT_FIELD = 16  # per field; 24 nodes change c by only 7e-4
 SPECIALISATION_DIFFERENCE_STEP = 1e-5  # for the growth rate of u
 NUM_TIMES_TO_PLATEAU = 201  # spaced more densely at early times
 FIRST_PLATEAU_TIME, MAX_PLATEAU_TIME_DOUBLINGS = (
@@ -137,7 +137,7 @@ class SymmetricSolution(NamedTuple):
 def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
     """Integrate a symmetric solution until it reaches the plateau, where the growth rate is constant."""
     equations, start, last = (
-        make_network_equations(cell),
+        make_network_solver_options(cell),
         pack_units(cell.units)[SYMMETRIC_SELECTION_INDICES, None],
         FIRST_PLATEAU_TIME / cell.eta,
     )
@@ -185,7 +185,7 @@ def _get_escaping_cell(network: Network) -> NetworkCell:
 
 @cached_program
 def _integrate_symmetric_state(
-    equations: NetworkEquations, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
+    equations: NetworkSolverOptions, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
 ) -> Array:
     """Integrate R, Q, C and v (T, 4, 1) from a symmetric start.
 
@@ -203,7 +203,7 @@ def _integrate_symmetric_state(
 
 
 @cached_program
-def _compute_growth_rates(equations: NetworkEquations, setting: NetworkSetting, rows: Array) -> Array:
+def _compute_growth_rates(equations: NetworkSolverOptions, setting: NetworkSetting, rows: Array) -> Array:
     """Compute the growth rate a of small deviations u at states (9, T)."""
     ahead, behind = (
         compute_row_rates(
@@ -216,9 +216,9 @@ def _compute_growth_rates(equations: NetworkEquations, setting: NetworkSetting, 
 
 def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
     """Compute the noise strength D at one state (9,)."""
-    x, weight = np.polynomial.hermite_e.hermegauss(NODES)
+    x, weight = np.polynomial.hermite_e.hermegauss(NODES_PER_UNIT_FIELD)
     weight = weight / weight.sum()
-    R, Q, v = unpack_units(make_network_equations(cell), state)
+    R, Q, v = unpack_units(make_network_solver_options(cell), state)
     gram = np.block([[cell.T, R.T], [R, Q]])
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -233,7 +233,7 @@ def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
 
 def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
     """Find the first time with |u| >= `passed`, for a solution with u = exp(rate t) at early times."""
-    R, Q, v = unpack_units(make_network_equations(cell), plateau)
+    R, Q, v = unpack_units(make_network_solver_options(cell), plateau)
     start = NetworkStart.model_validate(
         {"R": R + INITIAL_SPECIALISATION_U * SPECIALISATION_DIRECTION[:4].reshape(2, 2), "Q": Q, "v": v}
     )

@@ -39,12 +39,12 @@ from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network import Network, NetworkCell
 from statmech.scenarios.network_matrices import StudentUnits
 from theory.networks.equations import (
-    NetworkEquations,
     NetworkSetting,
+    NetworkSolverOptions,
     compute_generalization_error,
     compute_row_rates,
-    make_network_equations,
     make_network_setting,
+    make_network_solver_options,
     pack_units,
     solve_cells,
     unpack_units,
@@ -191,7 +191,7 @@ def _find_entry_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
     Equivalent units without a partner also have Q_kk = Q_kl.
     """
     size = cell.K * cell.M + cell.K * (cell.K + 1) // 2 + cell.K
-    entry_indices = unpack_units(make_network_equations(cell), np.arange(size))
+    entry_indices = unpack_units(make_network_solver_options(cell), np.arange(size))
     pairs: list[tuple[int, int]] = []
     for students, teachers in _find_unit_exchanges(cell, partner):
         exchanged = StudentUnits(
@@ -269,7 +269,7 @@ def _find_root_by_newton(cell: NetworkCell, units: StudentUnits, orbit: np.ndarr
         ):
             return None
         if np.max(np.abs(change)) <= STATIONARY_NEWTON_TOL * (1 + np.max(np.abs(rows))):
-            return unpack_units(make_network_equations(cell), rows)
+            return unpack_units(make_network_solver_options(cell), rows)
     return None
 
 
@@ -286,13 +286,15 @@ def _check_stability(cell: NetworkCell, units: StudentUnits) -> StationaryNetwor
 
 def _evaluate_rates_and_jacobian(cell: NetworkCell, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with use_cpu_double_precision():
-        rates, slope = _compute_rates_and_jacobian(make_network_equations(cell), make_network_setting([cell]), rows)
+        rates, slope = _compute_rates_and_jacobian(
+            make_network_solver_options(cell), make_network_setting([cell]), rows
+        )
         return np.asarray(rates), np.asarray(slope)
 
 
 @fast_compiled_program
 def _compute_rates_and_jacobian(
-    equations: NetworkEquations, setting: NetworkSetting, rows: Array
+    equations: NetworkSolverOptions, setting: NetworkSetting, rows: Array
 ) -> tuple[Array, Array]:
     """Compute the time derivatives of packed order parameters (C,), and their Jacobian (C, C)."""
 

@@ -39,9 +39,15 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.runtime.programs import fast_compiled_program
 from statmech.scenarios.network_matrices import StudentUnits
-from theory.networks.equations import EntryIndices, EntryRates, NetworkEquations, NetworkSetting, compute_entry_rates
+from theory.networks.equations import (
+    EntryIndices,
+    EntryRates,
+    NetworkSetting,
+    NetworkSolverOptions,
+    compute_entry_rates,
+)
 
-NODES = 8  # for the integral over Delta
+NODES_FOR_DELTA = 8  # for the integral over Delta
 MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # for continuation of the plateau in eta
 PLATEAU_NEWTON_TOL = 1e-13
 MAX_PLATEAU_NEWTON_STEPS = 12
@@ -97,7 +103,7 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
         R, C, over = (float(value) for value in (values if K > 1 else (values[0], np.nan, values[1])))
         Q = C + over if K > 1 else over
         matrices = _compute_jacobian_blocks(
-            NetworkEquations(get_real_parameter_family(Erf()), K, M),
+            NetworkSolverOptions(get_real_parameter_family(Erf()), K, M),
             _make_symmetric_units(K, M, values),
             _make_plateau_directions(K, M),
         )
@@ -137,7 +143,7 @@ def critical_rate(K: int) -> float:
     learnt = StudentUnits(np.eye(K), np.eye(K), np.ones(K))
     with use_cpu_double_precision():
         matrices = _compute_jacobian_blocks(
-            NetworkEquations(get_real_parameter_family(Erf()), K, K), learnt, _make_perfect_state_directions(K)
+            NetworkSolverOptions(get_real_parameter_family(Erf()), K, K), learnt, _make_perfect_state_directions(K)
         )
     above = np.sqrt(3) * np.pi / (K + 3 / np.sqrt(5) - 1)
     return float(brentq(partial(_get_max_growth_rate, matrices), 0.5 * above, 1.01 * above, xtol=1e-15, rtol=1e-15))
@@ -174,7 +180,7 @@ def _make_noiseless_setting(M: int, eta: float, batch_size: int) -> NetworkSetti
 
 
 def _split_rates_by_eta_order(
-    equations: NetworkEquations, entries: EntryIndices, units: StudentUnits
+    equations: NetworkSolverOptions, entries: EntryIndices, units: StudentUnits
 ) -> tuple[Array, Array]:
     """Compute the coefficients (n, L) of eta and eta^2 in the rates of selected entries of R and Q."""
     batch_size = units.R.shape[-1]
@@ -199,7 +205,7 @@ def _select_entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], 
     return EntryIndices(student, teacher, first, second, np.zeros(0, int))
 
 
-def _compute_plateau_residuals(equations: NetworkEquations, values: Array, eta: Array) -> Array:
+def _compute_plateau_residuals(equations: NetworkSolverOptions, values: Array, eta: Array) -> Array:
     """Compute the rates that vanish at the plateau, divided by eta.
 
     They are the rates of R and C and the function f, or the rates of R and Q for K = 1.
@@ -213,15 +219,17 @@ def _compute_plateau_residuals(equations: NetworkEquations, values: Array, eta: 
 
     if K == 1:
         return entry_rates(values[:, None])[:, 0]
-    s, weights = get_legendre_rule(NODES)
+    s, weights = get_legendre_rule(NODES_FOR_DELTA)
     nodes = jnp.stack([0 * s + values[0], 0 * s + values[1], s * values[2]])
-    _, slope = jax.jvp(entry_rates, (nodes,), (jnp.asarray([0.0, 0.0, 1.0])[:, None] * jnp.ones(NODES),))
+    _, slope = jax.jvp(entry_rates, (nodes,), (jnp.asarray([0.0, 0.0, 1.0])[:, None] * jnp.ones(NODES_FOR_DELTA),))
     current = entry_rates(values[:, None])[:, 0]
     return jnp.stack([current[0], current[2], (slope[1] - slope[2]) @ weights])
 
 
 @fast_compiled_program
-def _compute_residuals_and_slopes(equations: NetworkEquations, values: Array, eta: Array) -> tuple[Array, Array, Array]:
+def _compute_residuals_and_slopes(
+    equations: NetworkSolverOptions, values: Array, eta: Array
+) -> tuple[Array, Array, Array]:
     """Compute the rates that vanish at the plateau, and their derivatives with respect to values and eta."""
 
     def balance_twice(values: Array, eta: Array) -> tuple[Array, Array]:
@@ -237,7 +245,7 @@ def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
 
     Returns R, C and Delta, or R and Q for K = 1.
     """
-    equations = NetworkEquations(get_real_parameter_family(Erf()), K, M)
+    equations = NetworkSolverOptions(get_real_parameter_family(Erf()), K, M)
     square = (M - K**2 + np.sqrt((M - K**2) ** 2 + K**2 * (2 * M - 1))) / (K**2 * (2 * M - 1))
     values = np.array([np.sqrt(square), M * square, 0.0][: 3 if K > 1 else 2])
     current_eta, step = 0.0, MAX_ETA_STEP
@@ -259,7 +267,7 @@ def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
     return values
 
 
-def _find_fixed_point(equations: NetworkEquations, values: np.ndarray, eta: float) -> np.ndarray:
+def _find_fixed_point(equations: NetworkSolverOptions, values: np.ndarray, eta: float) -> np.ndarray:
     """Find a fixed point near these values by Newton's method, or return NaN if it does not converge."""
     for _ in range(MAX_PLATEAU_NEWTON_STEPS):
         balance, slope, _ = _compute_residuals_and_slopes(equations, values, eta)
@@ -330,7 +338,7 @@ def _make_zero_row_sum_matrix(K: int) -> np.ndarray:
 
 
 def _compute_jacobian_blocks(
-    equations: NetworkEquations, units: StudentUnits, state_directions: InvariantSubspaceDirections
+    equations: NetworkSolverOptions, units: StudentUnits, state_directions: InvariantSubspaceDirections
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Compute A and B of the Jacobian eta (A + eta B) in each invariant subspace."""
     entries, parts = state_directions
@@ -352,7 +360,7 @@ def _compute_jacobian_blocks(
 
 @fast_compiled_program
 def _differentiate_rates(
-    static_arguments: tuple[NetworkEquations, tuple[tuple[int, ...], ...]],
+    static_arguments: tuple[NetworkSolverOptions, tuple[tuple[int, ...], ...]],
     R: Array,
     Q: Array,
     v: Array,

@@ -50,12 +50,12 @@ from theory.networks.equations import (
     MAX_APPROXIMATE_STEPS,
     MAX_STEPS,
     RTOL,
-    NetworkEquations,
     NetworkSetting,
+    NetworkSolverOptions,
     choose_network_batch_size,
-    make_network_equations,
     make_network_fields,
     make_network_setting,
+    make_network_solver_options,
     make_solution_key,
 )
 from theory.numerics.dormand_prince import integrate, pad_times
@@ -104,7 +104,7 @@ def sum_modes_to_field_overlaps(mode_parameters: ModeParameters, units: StudentU
 
 
 def compute_mode_rates(
-    equations: NetworkEquations, setting: NetworkSetting, mode_parameters: ModeParameters, units: StudentUnits
+    equations: NetworkSolverOptions, setting: NetworkSetting, mode_parameters: ModeParameters, units: StudentUnits
 ) -> StudentUnits:
     """Compute the time derivatives of R (d, K, M, L), Q (d, K, K, L) and v (K, L)."""
     K = equations.K
@@ -144,7 +144,7 @@ def pack_mode_units(units: StudentUnits) -> Array:
     return xp.concatenate([R.reshape(-1, *batch_shape), Q[:, i, j].reshape(-1, *batch_shape), v])
 
 
-def unpack_mode_units(equations: NetworkEquations, modes: int, rows: Array) -> StudentUnits:
+def unpack_mode_units(equations: NetworkSolverOptions, modes: int, rows: Array) -> StudentUnits:
     """Unpack R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M, batch_shape = equations.K, equations.M, rows.shape[1:]
     i, j = np.triu_indices(K)
@@ -157,7 +157,7 @@ def unpack_mode_units(equations: NetworkEquations, modes: int, rows: Array) -> S
 
 @cached_program
 def solve_mode_batch(
-    equations: NetworkEquations,
+    equations: NetworkSolverOptions,
     setting: NetworkSetting,
     mode_parameters: ModeParameters,
     start: Array,
@@ -203,10 +203,10 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
     ]
     t = np.asarray(list(times), float)
 
-    def program(index: int) -> tuple[NetworkEquations, int]:
-        return make_network_equations(cells[index]), cell_modes[index].variances.size
+    def program(index: int) -> tuple[NetworkSolverOptions, int]:
+        return make_network_solver_options(cells[index]), cell_modes[index].variances.size
 
-    def solve_group(program: tuple[NetworkEquations, int], indices: list[int]) -> list[WeightAndFieldUnits]:
+    def solve_group(program: tuple[NetworkSolverOptions, int], indices: list[int]) -> list[WeightAndFieldUnits]:
         return _solve_with_one_program(
             program[0], [cells[index] for index in indices], [cell_modes[index] for index in indices], t
         )
@@ -216,7 +216,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
 
 
 def _solve_with_one_program(
-    equations: NetworkEquations, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
+    equations: NetworkSolverOptions, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
 ) -> list[WeightAndFieldUnits]:
     """Solve cells with one compiled program.
 
@@ -244,7 +244,7 @@ def _solve_with_one_program(
 
 
 def _sum_mode_solution(
-    equations: NetworkEquations, cell: NetworkCell, modes: Modes, rows: np.ndarray
+    equations: NetworkSolverOptions, cell: NetworkCell, modes: Modes, rows: np.ndarray
 ) -> WeightAndFieldUnits:
     """Sum the packed order parameters (T, C) of a cell over its modes."""
     R, Q, v = unpack_mode_units(equations, modes.variances.size, rows.T)

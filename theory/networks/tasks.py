@@ -42,8 +42,8 @@ from theory.networks.equations import (
     MAX_STEPS,
     RTOL,
     EntryRates,
-    NetworkEquations,
     NetworkSetting,
+    NetworkSolverOptions,
 )
 from theory.numerics.dormand_prince import integrate
 from theory.numerics.lanes import check_integration_complete, pad_with_last_member, solve_in_batches
@@ -58,7 +58,7 @@ class TaskEquations:
     student heads, either one per task or a single shared head.
     """
 
-    network: NetworkEquations
+    network: NetworkSolverOptions
     heads: int
 
 
@@ -206,7 +206,7 @@ def compute_task_errors(cell: NetworkTaskCell, units: StudentUnits) -> np.ndarra
 
 def make_task_equations(cell: NetworkTaskCell) -> TaskEquations:
     """Make the static arguments of the compiled solver from a cell."""
-    return TaskEquations(one_task.make_network_equations(cell), cell.heads)
+    return TaskEquations(one_task.make_network_solver_options(cell), cell.heads)
 
 
 def make_task_setting(cells: Sequence[NetworkTaskCell]) -> TaskSetting:

@@ -14,7 +14,7 @@ from statmech.convex.losses import DESCENT_ONLY_LOSSES
 from statmech.scenarios.convex_setting import LossSetting
 from statmech.scenarios.descent import Descent, DescentCell
 from statmech.scenarios.variables import STANDARD_ERROR_SUFFIX
-from theory.convex.bayes_optimal import bayes_overlap
+from theory.convex.bayes_optimal import solve_bayes_overlap
 from theory.convex.best_lambda import cap_infinite_lambda, get_cached_best_lambdas
 from theory.convex.empirical_risk import solve_loss_minimum
 from theory.descent.replicas import compute_descent_curves
@@ -80,7 +80,7 @@ def _compute_reference_errors(
     """Compute errors at the minimum, at the best penalty, and of the Bayes-optimal student."""
     ratio, alpha, lam = np.array(points).T
     loss, teacher, _, weights = setting.learner
-    bayes = np.arccos(np.sqrt(bayes_overlap(teacher, weights, ratio))) / np.pi
+    bayes = np.arccos(np.sqrt(solve_bayes_overlap(teacher, weights, ratio))) / np.pi
     limit = best = np.full(len(points), np.nan)
     if type(loss) not in DESCENT_ONLY_LOSSES.values():  # descent-only losses have their minimum at w = 0
         lambdas = get_cached_best_lambdas(*setting.learner, alpha.tolist())

@@ -47,7 +47,7 @@ def _solve_group(
     alpha_it, alpha_alg = bayes_optimal.find_transition_alphas(teacher, weights)
     limit_arrays = {
         "free_entropy": find_message_passing_state(teacher, weights, alpha, starts).free_entropy,
-        "q_bayes": bayes_optimal.bayes_overlap(teacher, weights, alpha),
+        "q_bayes": bayes_optimal.solve_bayes_overlap(teacher, weights, alpha),
         "alpha_it": np.full(alpha.shape, alpha_it),
         "alpha_alg": np.full(alpha.shape, alpha_alg),
     }

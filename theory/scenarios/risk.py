@@ -15,7 +15,7 @@ from statmech.convex.separability import compute_separability_threshold
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import WeightDistribution
 from statmech.scenarios.risk import Risk, RiskCell
-from theory.convex.bayes_optimal import bayes_overlap
+from theory.convex.bayes_optimal import solve_bayes_overlap
 from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, cap_infinite_lambda
 from theory.convex.best_penalty import (
     ExampleRatioFunction,
@@ -94,7 +94,7 @@ def _compute_bayes_cosines(members: Sequence[RiskCell], ratio: ExampleRatioFunct
 
 @lru_cache(maxsize=16)  # losses and penalties share the cosines
 def _compute_bayes_cosine(teacher: Teacher, weights: WeightDistribution, alphas: tuple[float, ...]) -> np.ndarray:
-    return np.sqrt(bayes_overlap(teacher, weights, np.array(alphas)))
+    return np.sqrt(solve_bayes_overlap(teacher, weights, np.array(alphas)))
 
 
 def _solve_group(

@@ -43,7 +43,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
                 color=get_curve_style(index)["color"],
             )
             draw_seed_means(ax, runs.overlap, _compute_forgetting(runs, switch, t), index)
-        _label_panel(ax, start)
+        _finish_panel(ax, start)
     axes[0, 0].set_ylabel("forgetting $F(s)$")
     keys = [make_curve_handle(index, f"$s$ = {t - switch:g}") for index, t in enumerate(later)]
     return add_title_and_legend(figure, simulation, keys, "eta", "eta_v", f"switch at $t$ = {switch:g}")
@@ -74,7 +74,7 @@ def _compute_forgetting(results: xr.Dataset, switch: float, t: float) -> xr.Data
     return error.sel(t=t) - error.sel(t=switch)
 
 
-def _label_panel(ax: Axes, start: str) -> None:
+def _finish_panel(ax: Axes, start: str) -> None:
     ax.set(xlabel="overlap $r$ of the tasks", title=f"start: {start}")
     lowest = min(np.asarray(line.get_ydata()).min() for line in ax.lines)
     if lowest >= 0:  # negative if the second task also teaches the first

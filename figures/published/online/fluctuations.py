@@ -48,7 +48,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         for index, N in enumerate(theory.N.values):
             rule_runs, cell = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
             _draw_bias_and_variance(column, rule_runs, rule_theory.sel(N=N).isel(student=0), index, len(theory.N))
-            _draw_deviation_distribution(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index)
+            _draw_standardised_density_points(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index)
         column[0].set_title(get_kind_label(rule))
     _label_axes(axes, float(theory.t.values[-1]))
     sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
@@ -91,7 +91,7 @@ def _draw_bias_and_variance(
     draw_mean_points(axes_column[1], t, N * variance / limit_error**2, N * variance_error / limit_error**2, style)
 
 
-def _draw_deviation_distribution(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
+def _draw_standardised_density_points(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
     """Draw the density of z of the runs at one N, with standard errors of the counts.
 
     Empty bins are omitted.
