@@ -22,7 +22,8 @@ from statmech.results.status import read_status
 from statmech.results.store import RUN_STATE_VARIABLE
 from statmech.results.store_creation import create_store
 from statmech.scenarios.config_keys import COMMON_COORDINATES
-from statmech.scenarios.registry import get_kind_name, get_kinds, scenario_from
+from statmech.scenarios.kind_registry import get_kinds
+from statmech.scenarios.registry import get_kind_name, scenario_from
 
 most_kinds = pytest.mark.parametrize("scenario", MOST)
 every_kind = pytest.mark.parametrize("scenario", EVERY, ids=SMALL)

@@ -29,7 +29,7 @@ import theory
 from docs import executed_pages
 from statmech.config import list_shipped_configs
 from statmech.data_sets import DATA_FOLDER_ENV_VARIABLE
-from statmech.scenarios.registry import get_kinds
+from statmech.scenarios.kind_registry import get_kinds
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -19,7 +19,8 @@ import simulate
 import theory
 from figures.explorer import settings
 from statmech import ConfigError, ScenarioError, load, load_results
-from statmech.scenarios.registry import SCENARIOS, make_config_schema, scenario_from
+from statmech.scenarios.kind_registry import SCENARIOS
+from statmech.scenarios.registry import make_config_schema, scenario_from
 from statmech.scenarios.variables import Variable
 
 pytestmark = pytest.mark.quick

@@ -28,7 +28,7 @@ from statmech.errors import ConfigError
 from statmech.questions import CONFIGS_BY_QUESTION
 from statmech.results import store
 from statmech.results.status import read_status
-from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.kind_registry import SCENARIOS
 
 pytestmark = pytest.mark.quick
 

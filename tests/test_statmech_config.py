@@ -18,7 +18,8 @@ from statmech import Scenario
 from statmech.config import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load, read_config_description
 from statmech.errors import ConfigError, format_unknown_name
 from statmech.scenarios.cost import estimate_cost
-from statmech.scenarios.registry import SCENARIOS, get_kind_name, get_kinds, scenario_from
+from statmech.scenarios.kind_registry import SCENARIOS, get_kinds
+from statmech.scenarios.registry import get_kind_name, scenario_from
 
 EXAMPLES = 100  # configs of each kind; `benchmarks/fuzz.py` tries more
 ODD = [

@@ -27,8 +27,9 @@ from statmech.results import export
 from statmech.results.comparison import distances
 from statmech.results.results import as_results
 from statmech.rules import RULES, Hebb
+from statmech.scenarios.kind_registry import get_kinds
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import get_kinds, scenario_from
+from statmech.scenarios.registry import scenario_from
 
 pytestmark = pytest.mark.quick
 

@@ -29,7 +29,8 @@ from statmech.results.log import read_logged_runs
 from statmech.results.sweep_store import UNKNOWN_VERSION_INDEX, SweepStore
 from statmech.runtime import own_code, system
 from statmech.runtime.programs import REPOSITORY_FOLDER
-from statmech.scenarios.registry import SCENARIOS, scenario_from
+from statmech.scenarios.kind_registry import SCENARIOS
+from statmech.scenarios.registry import scenario_from
 from statmech.scenarios.used_classes import CLASS_REGISTRIES
 
 pytestmark = pytest.mark.quick
@@ -148,25 +149,25 @@ def test_simulation_and_theory_of_different_code_are_not_read_together(mine, pat
 
 
 SUBCLASSES = {
-    "rules": {"rule": "own", "t": 1},
-    "inputs": {"rule": "hebb", "t": 1, "inputs": "own"},
-    "activations": {"network": "own", "t": 1},
-    "learners": {"learner": "own", "alpha": 1},
-    "convex.losses": {"loss": "own", "alpha": 1},
-    "convex.teachers": {"loss": "hinge", "alpha": 1, "teacher": "own"},
-    "convex.weights": {"loss": "hinge", "alpha": 1, "weights": "own"},
-    "boundaries": {"attention": "own", "error_rate": 0.1, "t": 1},
-    "classifiers": {"classifier": "own", "data": "moons"},
+    "statmech.rules:RULES": {"rule": "own", "t": 1},
+    "statmech.inputs:INPUTS": {"rule": "hebb", "t": 1, "inputs": "own"},
+    "statmech.activations:ACTIVATIONS": {"network": "own", "t": 1},
+    "statmech.learners:LEARNERS": {"learner": "own", "alpha": 1},
+    "statmech.convex.losses:LOSSES": {"loss": "own", "alpha": 1},
+    "statmech.convex.teachers:TEACHERS": {"loss": "hinge", "alpha": 1, "teacher": "own"},
+    "statmech.convex.weights:WEIGHT_DISTRIBUTIONS": {"loss": "hinge", "alpha": 1, "weights": "own"},
+    "statmech.boundaries:BOUNDARIES": {"attention": "own", "error_rate": 0.1, "t": 1},
+    "statmech.classifiers:CLASSIFIERS": {"classifier": "own", "data": "moons"},
 }
 
 
-@pytest.mark.parametrize("module", SUBCLASSES)
-def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, module, monkeypatch):
-    registry = module.rpartition(".")[2].upper()
-    known = getattr(importlib.import_module(f"statmech.{module}"), registry)
+@pytest.mark.parametrize("place", SUBCLASSES)
+def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, place, monkeypatch):
+    module, registry = place.split(":")
+    known = getattr(importlib.import_module(module), registry)
     monkeypatch.setattr(plugins, "REGISTRY_CHECKS", ())
-    content = f"from statmech.{module} import {registry}\nclass Own({registry}['{next(iter(known))}']):\n    pass\n"
-    given = SUBCLASSES[module]
+    content = f"from {module} import {registry}\nclass Own({registry}['{next(iter(known))}']):\n    pass\n"
+    given = SUBCLASSES[place]
     mine(f"{content}{registry}['own'] = Own\n")
     before = scenario_from(given).user_code_digests()
     assert set(before) == {"mine.py"}
@@ -176,7 +177,7 @@ def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, module, monk
 
 
 def test_a_kind_of_scenario_of_one_s_own_states_its_file(mine):
-    mine("from statmech.scenarios.online import Scenario\nfrom statmech.scenarios.registry import SCENARIOS\n"
+    mine("from statmech.scenarios.online import Scenario\nfrom statmech.scenarios.kind_registry import SCENARIOS\n"
          "class Own(Scenario):\n    pass\nSCENARIOS['rule'] = Own\n")  # fmt: skip
     assert set(scenario_from({"rule": "hebb", "t": 1}).user_code_digests()) == {"mine.py"}
 

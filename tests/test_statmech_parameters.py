@@ -26,7 +26,8 @@ from statmech.parameters import (
     get_real_parameter_family,
     parameter,
 )
-from statmech.scenarios.registry import SCENARIOS, make_config_schema, scenario_from
+from statmech.scenarios.kind_registry import SCENARIOS
+from statmech.scenarios.registry import make_config_schema, scenario_from
 
 pytestmark = pytest.mark.quick
 

@@ -19,7 +19,7 @@ from simulate.execution.to_store import run_into
 from statmech import RULES, Results, Risk, Scenario
 from statmech.results import store
 from statmech.runtime.extras import get_install_command
-from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.kind_registry import SCENARIOS
 
 pytestmark = pytest.mark.quick
 

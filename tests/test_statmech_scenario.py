@@ -13,7 +13,8 @@ from statmech import Boosting, Risk, Scenario, ScenarioError, StoredExamples, le
 from statmech.config import find_config, list_shipped_configs, load
 from statmech.inputs import INPUTS
 from statmech.results import citations
-from statmech.scenarios.registry import get_kinds, make_config_schema, scenario_from
+from statmech.scenarios.kind_registry import get_kinds
+from statmech.scenarios.registry import make_config_schema, scenario_from
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
 

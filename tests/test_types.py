@@ -12,7 +12,7 @@ import pytest
 
 from statmech.parameters import collect_parameters
 from statmech.scenarios.config_keys import INTERNAL_FIELDS
-from statmech.scenarios.registry import get_kinds
+from statmech.scenarios.kind_registry import get_kinds
 
 ROOT = Path(__file__).parents[1]
 PYRIGHT = {"typeCheckingMode": "standard", "pythonVersion": "3.11", "extraPaths": [str(ROOT)]}

@@ -10,7 +10,7 @@ import numpy as np
 from IPython.display import Markdown
 
 from statmech.parameters import BOUND_KINDS, ConfigKey, collect_parameters, find_parameter_definitions, get_parameters
-from statmech.scenarios.registry import SCENARIOS
+from statmech.scenarios.kind_registry import SCENARIOS
 from statmech.scenarios.vocabulary import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
 
 SIGNS = {word: bound.sign for bound in BOUND_KINDS.values() for word in (bound.schema, bound.pydantic)}

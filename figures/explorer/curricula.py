@@ -15,7 +15,7 @@ from statmech.controls import ControlFunction, control_from_config, get_control_
 from statmech.optima import OPTIMAL_KEYWORD, OptimalControlOptions
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_keys import is_time_function_section
-from statmech.scenarios.registry import get_kinds
+from statmech.scenarios.kind_registry import get_kinds
 
 CONSTANT_FORM, STEP_FORM, ALL_VALUES_FORM = "constant", "step", "all"
 NUM_STEP_SLIDER_STOPS = 20  # for the sliders of the two levels and of the time

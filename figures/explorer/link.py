@@ -14,8 +14,9 @@ from figures.explorer.settings import is_number
 from figures.series import NORMALISATION_LABELS, get_chart_variables
 from statmech.config import apply_overrides
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
+from statmech.scenarios.kind_registry import get_kinds
 from statmech.scenarios.page import View, explain_missing_page
-from statmech.scenarios.registry import get_kinds, scenario_from
+from statmech.scenarios.registry import scenario_from
 
 VIEW_SECTION = "view"  # section of a link for settings that are not config keys
 VIEW_SETTING_NAMES = ("x", "show", "over", "log", "at", "runs")  # keys of the section `view`

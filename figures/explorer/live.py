@@ -31,8 +31,9 @@ from statmech.results.results import Results
 from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.cost import estimate_cost
+from statmech.scenarios.kind_registry import get_kinds
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import get_kinds, scenario_from
+from statmech.scenarios.registry import scenario_from
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -30,8 +30,9 @@ from statmech.errors import ConfigError
 from statmech.results import export
 from statmech.results.results import Results, load_results
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.kind_registry import get_kinds
 from statmech.scenarios.page import View
-from statmech.scenarios.registry import get_kinds, scenario_from
+from statmech.scenarios.registry import scenario_from
 
 NAMED_EQUATION_LATEX = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 EQUATION_CSS = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}

@@ -1,6 +1,6 @@
 """The settings of the explorer: the initial settings of its pages, and the values of their sliders.
 
-A page has the name of its kind of scenario (`statmech.scenarios.registry.get_kinds`), here called its choice.
+A page has the name of its kind of scenario (`statmech.scenarios.kind_registry.get_kinds`), here called its choice.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from statmech.data_sets import GENERATED_DATA_SOURCES
 from statmech.parameters import collect_parameters, get_parameters
 from statmech.scenarios.axes import drop_duplicates, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.kind_registry import get_kinds
 from statmech.scenarios.page import Page
-from statmech.scenarios.registry import find_selecting_keys, get_kind_name, get_kinds
+from statmech.scenarios.registry import find_selecting_keys, get_kind_name
 
 INPUTS_KEY, PROTOCOL_KEY = "inputs", "protocol"  # keys with menus of forms
 NUM_SNAPSHOT_TIMES = 10  # recorded times if time is not on the x axis

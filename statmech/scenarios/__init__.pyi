@@ -12,8 +12,8 @@ from .keys import axis_of as axis_of
 from .keys import config_key as config_key
 from .keys import one_of as one_of
 from .keys import parameter as parameter
+from .kind_registry import SCENARIOS as SCENARIOS
 from .page import Page as Page
 from .page import View as View
-from .registry import SCENARIOS as SCENARIOS
 from .registry import scenario_from as scenario_from
 from .variables import Variable as Variable

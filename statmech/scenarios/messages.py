@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from statmech.errors import Problem, ScenarioError, format_unknown_name, list_synonyms, quote_value
 from statmech.parameters import BOUND_KINDS
 from statmech.scenarios.axes import SCHEDULE_SYNTAX_EXAMPLE
+from statmech.scenarios.kind_registry import get_kinds
 from statmech.scenarios.ranges import convert_range_to_linspace
 
 UNION_TAGS = {"value", "axis", "word", "given"}  # union tags that pydantic adds to the location of an error
@@ -85,8 +86,6 @@ def _explain_unknown_key(location: tuple[str | int, ...], keys: list[str]) -> st
 
 def _explain_key_of_other_kinds(name: str, keys: list[str]) -> str:
     """Explain that a key or its synonym belongs to other kinds of configs, or return ""."""
-    from statmech.scenarios.registry import get_kinds  # not at the top, because the import is circular
-
     candidates = list_synonyms(name)
     keys_by_kind = (
         {} if {*candidates} & {*keys} else {kind: kind_class.list_keys() for kind, kind_class in get_kinds().items()}

@@ -8,8 +8,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from statmech.activations import ACTIVATIONS
-from statmech.boundaries import BOUNDARIES
-from statmech.classifiers import CLASSIFIERS
 from statmech.convex.losses import LOSSES
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
@@ -19,7 +17,7 @@ from statmech.rules import RULES
 from statmech.scenarios.kind import ScenarioKind
 
 CLASS_REGISTRIES: tuple[Mapping[str, type], ...] = (
-    *(RULES, LEARNERS, ACTIVATIONS, BOUNDARIES, CLASSIFIERS, INPUTS),
+    *(RULES, LEARNERS, ACTIVATIONS, INPUTS),
     *(LOSSES, TEACHERS, WEIGHT_DISTRIBUTIONS),
 )
 

@@ -15,7 +15,7 @@ from statmech.convex.teachers import TEACHERS
 from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
 from statmech.parameters import collect_parameters, find_parameter_definitions
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.registry import get_kinds
+from statmech.scenarios.kind_registry import get_kinds
 
 NAMES_WITH_TWO_MEANINGS = {
     "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
