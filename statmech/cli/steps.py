@@ -68,7 +68,7 @@ def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: Simul
             job.simulation_store,
             job.scenario,
             fresh=options.fresh,
-            again=options.rerun_failed,
+            rerun_failed=options.rerun_failed,
             figure=job.figure,
             progress=bar.progress,
             tell=follow,
