@@ -297,7 +297,7 @@ def test_code_without_a_file_is_known_by_its_bytecode_and_all_that_it_uses(regis
 def test_code_without_a_file_has_one_digest_in_all_processes():
     content = CELL.replace("step(-", "step((self.label in {'a', 'mine', 'b'}) - ")  # a set, whose order varies
     code = f"import numpy as np\nF, W = 1.0, np.arange(3)\n{content}\n"
-    code += "from statmech import Scenario\nprint(Scenario(rule='mine', t=1).code_digests())"
+    code += "from statmech import Scenario\nprint(Scenario(rule='mine', t=1).user_code_digests())"
     processes = [
         subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, stdout=subprocess.PIPE)
         for seed in "12"
