@@ -346,7 +346,7 @@ def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monk
     """A worker may outlive its client, and the next run may extend the store."""
     scenario, other = StoredExamples(**STORED), StoredExamples(**{**STORED, "N": [60, 80]})
     create_store(path, scenario, {})
-    filled = "simulate.execution.chunks.ChunkBuffer.finish_runs"
+    filled = "simulate.execution.chunks.ChunkBuffer.retry_failed_runs"
     plain = importlib.import_module("simulate.execution.chunks").ChunkBuffer.retry_failed_runs
 
     def meanwhile(self, *rest):

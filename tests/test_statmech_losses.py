@@ -506,8 +506,12 @@ def test_teachers_and_weights_that_are_not_what_they_state_are_refused():
     class Lacking(Sparse):
         pieces = (MixtureComponent(0.5, 0.0, 2.0),)
 
-    assert find_teacher_problem(Steep()) == "response is not the derivative of right with respect to the mean"
-    assert find_teacher_problem(Bent()) == "log_bend is not minus the derivative of log_slope with respect to the mean"
+    assert find_teacher_problem(Steep()) == (
+        "mean_probability_slope is not the derivative of right with respect to the mean"
+    )
+    assert find_teacher_problem(Bent()) == (
+        "log_probability_concavity is not minus the derivative of log_probability_slope with respect to the mean"
+    )
     assert find_teacher_problem(Biased()) == "the probability of +1 at -u must be that of -1 at u"
     assert find_teacher_problem(Averaged()) == "right is not the average of probability over a normal field"
     assert find_weights_problem(Long()) == "its mean square must be 1, not 1.1"

@@ -111,7 +111,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
     classes_ : array
     attributes_ : list
         Names and categories or intervals of the columns.
-    stages_ : list of lists of Stage
+    stages_ : list of lists of BoostingStage
         Weak hypotheses, one list per class, one for two classes.
     n_stages_ : list of int
     n_weights_ : int

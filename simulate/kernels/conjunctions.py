@@ -104,7 +104,7 @@ def boost_conjunctions(
 
     Yields
     ------
-    Stage
+    BoostingStage
 
     Examples
     --------

@@ -29,7 +29,7 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
 
     Returns
     -------
-    Learnt
+    LearntStudents
     """
     record_jax_use()
     learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn

@@ -177,7 +177,7 @@ def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | N
         - teacher.right(TEST_FIELD_MEANS - FIELD_MEAN_DIFFERENCE_STEP, TEST_FIELD_VARIANCES)
     ) / (2 * FIELD_MEAN_DIFFERENCE_STEP)
     if np.any(np.abs(teacher.mean_probability_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES) - by_differences) > 1e-6):
-        return "response is not the derivative of right with respect to the mean"
+        return "mean_probability_slope is not the derivative of right with respect to the mean"
     return _find_log_derivative_problem(teacher)
 
 
@@ -194,13 +194,13 @@ def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
         )
         > 1e-6
     ):
-        return "log_slope is not response divided by right"
+        return "log_probability_slope is not mean_probability_slope divided by right"
     ahead, behind = (
         teacher.log_probability_slope(TEST_FIELD_MEANS + step, TEST_FIELD_VARIANCES)
         for step in (FIELD_MEAN_DIFFERENCE_STEP, -FIELD_MEAN_DIFFERENCE_STEP)
     )
     if np.any(np.abs(bend + (ahead - behind) / (2 * FIELD_MEAN_DIFFERENCE_STEP)) > 1e-5 * (1 + np.abs(bend))):
-        return "log_bend is not minus the derivative of log_slope with respect to the mean"
+        return "log_probability_concavity is not minus the derivative of log_probability_slope with respect to the mean"
     return None
 
 

@@ -30,7 +30,7 @@ class AbstractScenario(ConfigKeys):
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
 
-    A subclass defines the members of `Kind`, and its keys as fields. All other members have defaults
+    A subclass defines the members of `ScenarioKind`, and its keys as fields. All other members have defaults
     (`ScenarioDefaults`).
     """
 

@@ -18,7 +18,7 @@ DEFAULT_SECONDS_PER_RUN = 1e-2  # for kinds that do not estimate their run time
 
 
 class ScenarioDefaults(Grid):
-    """Optional members of a kind of scenario, with their defaults. `Kind` lists the required members."""
+    """Optional members of a kind of scenario, with their defaults. `ScenarioKind` lists the required members."""
 
     seeds_per_batch: ClassVar[int] = 1  # seeds per batch; fixed, as the last bits of results depend on it
     on_data: ClassVar[bool] = False  # True if learners train on real data, so that there is no theory

@@ -43,17 +43,17 @@ class Page:
     start : the initial config, with the largest value of `x_key`; only the learning algorithm can have several values
     min_x : the smallest value of `x_key`
     num_points : the number of values of `x_key` on a line
-    integer_values : whether these values are integers
+    has_integer_x_values : whether these values are integers
     evenly_spaced : whether these values are spaced uniformly from 0, instead of logarithmically
-    sliders : further keys with sliders, in addition to the numeric axes
+    further_slider_keys : further keys with sliders, in addition to the numeric axes
     inputs : distributions of inputs of unequal variance that have sliders, by their names in a config
     protocols : orders of tasks that can be chosen, by their names in a config
     time_keys : keys with sliders that are times before the end of the time axis
     curves : further recorded dimensions whose values are drawn as curves, such as tasks
     keys_without_slider : numeric axes without a slider, because they apply only to some values of other keys
     view : the initial view, with the config `start`
-    planes : pairs of variables that can be drawn against each other, along `x_key`
-    presets : further views, by their titles
+    variable_planes : pairs of variables that can be drawn against each other, along `x_key`
+    preset_views : further views, by their titles
     """
 
     x_key: str

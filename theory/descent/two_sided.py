@@ -43,7 +43,7 @@ class TwoSided:
         Stored examples per input dimension.
     samples : ExampleSamples
         Samples of the examples.
-    weights : Weights
+    weights : WeightDistribution
         Distribution of the teacher's weights.
     """
 
@@ -104,7 +104,7 @@ def sample_teacher_weights(weights: WeightDistribution, probability: np.ndarray)
 
     Parameters
     ----------
-    weights : Weights
+    weights : WeightDistribution
         The distribution.
     probability : array (S,)
         Probabilities, above 0 and below 1.
