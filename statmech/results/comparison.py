@@ -56,13 +56,15 @@ def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Da
     simulation, theory
         Datasets from `simulate.run` and `theory.solve`; or the first argument alone, as `Results` with both.
 
-    Returns ------- The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. All
-    are NaN if the runs of a sweep rightly deviate from theory (`expected_deviation_reason`). The attribute `seeds` is the
-    number of seeds, `values` the number of compared values, and `independent` the number of independent values that
-    they are equivalent to. With a predicted standard deviation `left_out` names the omitted variables, and `unresolved`
-    is the number of values where the expansion in 1/N fails (`statmech.results.corrections.find_resolved_std_mask`).
-    All values then count as independent, regardless of their correlations, which makes the bound too large rather than
-    too small.
+    Returns
+    -------
+    The deviations on (sweep axes, recorded times), NaN where a value has no spread or no theory. All are NaN if the
+    runs of a sweep rightly deviate from theory (`expected_deviation_reason`). The attribute `seeds` is the number of
+    seeds, `values` the number of compared values, and `independent` the number of independent values that they are
+    equivalent to. With a predicted standard deviation `left_out` names the omitted variables, and `unresolved` is the
+    number of values where the expansion in 1/N fails (`statmech.results.corrections.find_resolved_std_mask`). All
+    values then count as independent, regardless of their correlations, which makes the bound too large rather than too
+    small.
 
     Raises `ScenarioError` for a single seed, unless theory has corrections.
     """
