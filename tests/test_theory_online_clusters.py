@@ -313,6 +313,16 @@ def test_a_config_is_refused_in_a_sentence(keys, place, sentence):
     assert (where[0], sentence in why) == (place, True), why
 
 
+def test_all_unsupported_keys_are_reported_at_once():
+    with pytest.raises(ScenarioError) as refused:
+        scenario_from(GIVEN | {"loss": "hinge", "K": 3, "drift": 0.1, "flip": 0.1})
+    assert [(where, why.partition(": ")[2]) for where, why in refused.value.problems] == [
+        (("loss",), "remove one of the two keys"),
+        (("K",), "remove K"),
+        (("flip",), "remove flip, drift"),
+    ]
+
+
 def test_a_refused_config_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert statmech("run", "clusters_online", "flip=0.1") != 0

@@ -81,6 +81,8 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
             raise ScenarioError(
                 [((name,), format_unknown_name(name, "a key of a config", cls.list_keys())) for name in inner]
             )
+        if key_problems := list(cls.find_unsupported_key_problems(config)):
+            raise ScenarioError(key_problems)
         if "zip" in config:
             config["zipped"] = expand_zip_groups(config, cls.axis_names())
         parameters = collect_parameters(cls.classes())

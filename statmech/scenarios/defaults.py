@@ -29,9 +29,17 @@ class ScenarioDefaults(Grid):
     UNEQUAL_VARIANCE_CITES: ClassVar[tuple[str, ...]] = ()  # further bibliography keys for inputs of unequal variance
     NON_KEY_COORDINATES: ClassVar[dict[str, ConfigKey]] = {}  # dataset coordinates other than config keys
     KEYS_IMPLIED_BY_OTHERS: ClassVar[tuple[str, ...]] = ()  # required keys that other keys of a config can imply
+    UNSUPPORTED_KEYS: ClassVar[dict[str, str]] = {}  # other kinds' keys, each with a reason; {} stands for the keys
     SIMULATION_ONLY_KEYS: ClassVar[tuple[str, ...]] = ()  # theory ignores these keys, like `seeds` and `key`
     PAGE: ClassVar[Page | None] = None  # initial page of the explorer; None for kinds without a page
     workers: ClassVar[int | None] = None  # parallel threads; None for one per core
+
+    @classmethod
+    def find_unsupported_key_problems(cls, config: dict[str, Any]) -> Iterator[Problem]:
+        """Find the keys of a config that this kind does not support, and list keys with the same reason together."""
+        for reason in dict.fromkeys(cls.UNSUPPORTED_KEYS.values()):
+            if keys := [key for key, why in cls.UNSUPPORTED_KEYS.items() if why == reason and key in config]:
+                yield (keys[0],), reason.format(", ".join(keys))
 
     def _find_problems(self) -> Iterator[Problem]:
         """Yield the problems specific to this kind of scenario."""

@@ -5,16 +5,16 @@ A config file with the key `clusters` becomes a `Clusters`, the input of `simula
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import Field, StrictBool, model_validator
+from pydantic import Field, StrictBool
 
 from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters, compute_cluster_interpolation_threshold
 from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, explain_label_mismatch
-from statmech.errors import Problem, ScenarioError
+from statmech.errors import Problem
 from statmech.inputs import Inputs
 from statmech.parameters import ConfigKey
 from statmech.scenarios.axes import NameOrAxis, NumberOrAxis
@@ -36,6 +36,7 @@ UNSUPPORTED_TEACHER_KEYS = (
     "weights",
     "rho",
 )  # not supported: clusters have no teacher
+UNSUPPORTED_CLUSTER_KEY_REASON = "clusters have labels of their own: remove {}"
 
 CLUSTER_VARIABLES = {
     "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
@@ -71,6 +72,7 @@ class Clusters(AbstractScenario):
     KINDS: ClassVar = CLUSTERS
     FURTHER_CLASS_CHOICES: ClassVar = {"loss": LOSSES}
     AXES: ClassVar = ("clusters", "loss", "inputs", "distance", "positives", PARAMETERS, "N", "lam", "alpha")
+    UNSUPPORTED_KEYS: ClassVar = dict.fromkeys(UNSUPPORTED_TEACHER_KEYS, UNSUPPORTED_CLUSTER_KEY_REASON)
     TITLE: ClassVar = "two clusters"
     CITES: ClassVar = ("mignacco2020", "loureiro2021mixtures")
     NON_KEY_COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
@@ -121,12 +123,6 @@ class Clusters(AbstractScenario):
         width: InitVar[NumberOrAxis] = 1.0
         distance: InitVar[NumberOrAxis] = 2.0
         positives: InitVar[NumberOrAxis] = 0.5
-
-    @model_validator(mode="before")
-    @classmethod
-    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of a teacher, because clusters define the labels."""
-        return reject_teacher_keys(config, UNSUPPORTED_TEACHER_KEYS)
 
     def _find_problems(self) -> Iterator[Problem]:
         reasons = (
@@ -232,14 +228,6 @@ class ClusterCell(Cell):
     def shared_setting_values(self) -> tuple[Any, ...]:
         """Values shared by cells that differ only in N, alpha and lambda."""
         return self.loss, self.kind, self.inputs, self.setting.intercept
-
-
-def reject_teacher_keys(config: dict[str, Any], teacher_keys: Sequence[str]) -> dict[str, Any]:
-    """Return a config, or raise `ScenarioError` if it contains a key of a teacher."""
-    if unsupported := [name for name in teacher_keys if name in config]:
-        sentence = f"clusters have labels of their own: remove {', '.join(unsupported)}"
-        raise ScenarioError([((unsupported[0],), sentence)])
-    return config
 
 
 def find_cluster_input_problems(scenario: AbstractScenario) -> Iterator[Problem]:

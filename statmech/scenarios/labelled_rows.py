@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, Field, PlainSerializer
 
 from statmech.convex.losses import LOSSES, Loss, explain_label_mismatch
 from statmech.errors import ConfigError, Problem, ScenarioError
@@ -57,10 +57,6 @@ UNSUPPORTED_ROW_KEYS = {  # reasons, where {} stands for the keys
     **dict.fromkeys((*UNSUPPORTED_TEACHER_KEYS, "drift"), "rows with a target have labels of their own: remove {}"),
     "N": "the columns of the table are the inputs: remove {}",
 }
-UNSUPPORTED_LABELLED_ROW_KEYS = {
-    **UNSUPPORTED_ROW_KEYS,
-    "alpha": "rows of a table are counted: give the number of examples P instead of {}",
-}
 
 ROW_VARIABLES = {
     "eps_y": Variable((), "generalization error on fresh labels with noise, those of the table", r"$\epsilon_y$"),
@@ -85,6 +81,9 @@ class LabelledRows(AbstractScenario):
     KINDS: ClassVar = TABLE_POPULATIONS
     FURTHER_CLASS_CHOICES: ClassVar = {"loss": LOSSES}
     AXES: ClassVar = ("inputs", "population", "loss", PARAMETERS, "lam", "P")
+    UNSUPPORTED_KEYS: ClassVar = UNSUPPORTED_ROW_KEYS | {
+        "alpha": "rows of a table are counted: give the number of examples P instead of {}"
+    }
     TITLE: ClassVar = "real tables"
     CITES: ClassVar = ("loureiro2021mixtures", "mignacco2020")
     NON_KEY_COORDINATES: ClassVar[dict[str, ConfigKey]] = {}
@@ -136,15 +135,13 @@ class LabelledRows(AbstractScenario):
     if TYPE_CHECKING:  # show editors and type checkers the parameters of losses
         width: InitVar[NumberOrAxis] = 1.0
 
-    @model_validator(mode="before")
     @classmethod
-    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of a teacher, and for keys that the table determines."""
-        reject_unsupported_keys(config, UNSUPPORTED_LABELLED_ROW_KEYS)
+    def find_unsupported_key_problems(cls, config: dict[str, Any]) -> Iterator[Problem]:
+        yield from super().find_unsupported_key_problems(config)
+        yield from find_keys_inside_inputs(config)
         if config.get("model") == "logit":
             reason = "of real tables it overstates the error several times: model is clusters or moments"
-            raise ScenarioError([(("model",), f"a fitted logit teacher is not supported, {reason}")])
-        return config
+            yield ("model",), f"a fitted logit teacher is not supported, {reason}"
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_inputs_without_rows(self.inputs)
@@ -253,30 +250,11 @@ def load_rows_table(rows: Rows) -> RealTable:
     raise ScenarioError(problems)
 
 
-def reject_unsupported_keys(config: dict[str, Any], unsupported: Mapping[str, str]) -> None:
-    """Raise `ScenarioError` for unsupported keys, and for keys misplaced inside `inputs`.
-
-    Parameters
-    ----------
-    config
-        The keys of a config.
-    unsupported
-        Sentence with {} for each unsupported key.
-    """
-    for sentence in dict.fromkeys(unsupported.values()):
-        if names := [
-            name for name, other_sentence in unsupported.items() if name in config and other_sentence == sentence
-        ]:
-            raise ScenarioError([((names[0],), sentence.format(", ".join(names)))])
-    if inside := [
-        name
-        for section in _list_input_sections(config.get("inputs"))
-        for name in ("population", "model")
-        if name in section
-    ]:
-        raise ScenarioError(
-            [(("inputs",), f"`{inside[0]}` belongs at the top level of the config, not inside `inputs`")]
-        )
+def find_keys_inside_inputs(config: dict[str, Any]) -> Iterator[Problem]:
+    """Find the first key of a config that is misplaced inside `inputs`."""
+    sections = _list_input_sections(config.get("inputs"))
+    if inside := [name for section in sections for name in ("population", "model") if name in section]:
+        yield ("inputs",), f"`{inside[0]}` belongs at the top level of the config, not inside `inputs`"
 
 
 def find_inputs_without_rows(inputs: Any) -> Iterator[Problem]:

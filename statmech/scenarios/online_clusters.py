@@ -12,10 +12,10 @@ from dataclasses import InitVar, dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from statmech.convex.clusters import CLUSTERS, GaussianClusters, TwoClusters
-from statmech.errors import Problem, ScenarioError
+from statmech.errors import Problem
 from statmech.inputs import Inputs, inputs_to_config
 from statmech.modes import condense_modes
 from statmech.parameters import format_parameter_value, get_real_parameter_family
@@ -26,9 +26,9 @@ from statmech.scenarios.cells import hash_identity
 from statmech.scenarios.gaussian_clusters import (
     CLUSTER_THEORY_VARIABLES,
     CLUSTER_VARIABLES,
+    UNSUPPORTED_CLUSTER_KEY_REASON,
     UNSUPPORTED_TEACHER_KEYS,
     find_cluster_input_problems,
-    reject_teacher_keys,
 )
 from statmech.scenarios.initial_conditions import Start
 from statmech.scenarios.inputs_key import InputsAxis, find_unsuited_online_inputs, make_inputs_field
@@ -99,6 +99,11 @@ class OnlineClusters(AbstractScenario):
         *CLUSTER_TIME_DEPENDENCE_DEFAULTS,
     )
     OMITTED_DEFAULTS: ClassVar = CLUSTER_TIME_DEPENDENCE_DEFAULTS
+    UNSUPPORTED_KEYS: ClassVar = {
+        "loss": "clusters are learnt by a rule or by a loss: remove one of the two keys",
+        "K": "clusters are learnt online by one student: remove {}",
+        **dict.fromkeys((*UNSUPPORTED_TEACHER_KEYS, "drift"), UNSUPPORTED_CLUSTER_KEY_REASON),
+    }
     TITLE: ClassVar = "online learning of two clusters"
     CITES: ClassVar = ("miyoshi2005", "mignacco2020")
     SIMULATION_ONLY_KEYS: ClassVar = ("engine",)
@@ -138,16 +143,6 @@ class OnlineClusters(AbstractScenario):
         eta: InitVar[NumberOrAxis] = 1.0
         assumed_flip: InitVar[NumberOrAxis] = 0.0
         margin: InitVar[NumberOrAxis] = 0.0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of teachers, ensembles, and stored examples."""
-        if "loss" in config:
-            raise ScenarioError([(("loss",), "clusters are learnt by a rule or by a loss: remove one of the two keys")])
-        if "K" in config:
-            raise ScenarioError([(("K",), "clusters are learnt online by one student: remove K")])
-        return reject_teacher_keys(config, (*UNSUPPORTED_TEACHER_KEYS, "drift"))
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from statmech.errors import Problem, ScenarioError
 from statmech.inputs import Rows, inputs_to_config
@@ -31,9 +31,9 @@ from statmech.scenarios.labelled_rows import (
     compute_row_table_digests,
     diagnose_row_tables,
     find_inputs_without_rows,
+    find_keys_inside_inputs,
     get_or_assume_table_shape,
     load_rows_table,
-    reject_unsupported_keys,
 )
 from statmech.scenarios.online import (
     ANNEALING_FIELD,
@@ -52,11 +52,6 @@ from statmech.scenarios.step_sizes import find_annealing_problems, find_excessiv
 from statmech.scenarios.variables import Variable
 from statmech.schedules import LEARNING_RATE_SCHEDULES
 
-UNSUPPORTED_ONLINE_ROW_KEYS = {
-    **UNSUPPORTED_ROW_KEYS,
-    "K": "rows are learnt online by one student: remove {}",
-    **dict.fromkeys(("P", "alpha"), "a stream of rows has no end: give times t instead of {}"),
-}
 ROW_STUDENT_VARIABLES = {name: ONLINE_CLUSTER_VARIABLES[name] for name in ("m_field", "length_field", "length")}
 ONLINE_ROW_VARIABLES = ROW_STUDENT_VARIABLES | {"eps_y": replace(ROW_VARIABLES["eps_y"], dims=("t",))}
 
@@ -75,6 +70,10 @@ class OnlineRows(AbstractScenario):
     KINDS: ClassVar = RULES
     AXES: ClassVar = ("rule", "inputs", PARAMETERS, *CLUSTER_TIME_DEPENDENCE_DEFAULTS)
     OMITTED_DEFAULTS: ClassVar = CLUSTER_TIME_DEPENDENCE_DEFAULTS
+    UNSUPPORTED_KEYS: ClassVar = UNSUPPORTED_ROW_KEYS | {
+        "K": "rows are learnt online by one student: remove {}",
+        **dict.fromkeys(("P", "alpha"), "a stream of rows has no end: give times t instead of {}"),
+    }
     TITLE: ClassVar = "online learning of real rows"
     CITES: ClassVar = ("miyoshi2005", "loureiro2021mixtures")
     seeds_per_batch: ClassVar = Scenario.seeds_per_batch
@@ -111,15 +110,12 @@ class OnlineRows(AbstractScenario):
         assumed_flip: InitVar[NumberOrAxis] = 0.0
         margin: InitVar[NumberOrAxis] = 0.0
 
-    @model_validator(mode="before")
     @classmethod
-    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of teachers, ensembles, and stored examples."""
+    def find_unsupported_key_problems(cls, config: dict[str, Any]) -> Iterator[Problem]:
         if config.get("population") == "held_out":
-            reason = "a stream of rows is drawn with replacement: population must be table, not held_out"
-            raise ScenarioError([(("population",), reason)])
-        reject_unsupported_keys(config, UNSUPPORTED_ONLINE_ROW_KEYS)
-        return config
+            yield ("population",), "a stream of rows is drawn with replacement: population must be table, not held_out"
+        yield from super().find_unsupported_key_problems(config)
+        yield from find_keys_inside_inputs(config)
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_inputs_without_rows(self.inputs)

@@ -14,10 +14,10 @@ from dataclasses import InitVar, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from statmech.controls import get_initial_value, is_time_dependent
-from statmech.errors import Problem, ScenarioError
+from statmech.errors import Problem
 from statmech.inputs import Gaussian
 from statmech.parameters import get_real_parameter_family
 from statmech.rules import RULES
@@ -69,14 +69,6 @@ TASK_STEP_SECONDS, TASK_STEP_SECONDS_PER_EXAMPLE = (
 )  # on one core; the second for each further example in a batch
 DRAWN_PERCEPTRON_START = PerceptronStart()  # large-N limit for weights drawn from N(0, 1)
 TASK_TIME_DEPENDENCE_DEFAULTS = {name: default for name, default in TIME_DEPENDENCE_DEFAULTS.items() if name != "drift"}
-UNSUPPORTED_TASK_KEYS = {
-    "heads": "perceptrons have no second layer, and therefore no heads: remove heads",
-    "K": "K is not supported with several tasks, which one student learns: remove K",
-    "inputs": "several tasks are learnt from gaussian inputs of equal variance only: remove inputs",
-    "drift": "the teachers of several tasks do not drift: remove drift",
-    "corrections": "several tasks have no equations for corrections of order 1/N: remove corrections",
-    "gram": "several tasks record R and the length instead of the Gram matrix: remove gram",
-}
 
 
 class OnlineTasks(TaskKeys):
@@ -95,6 +87,14 @@ class OnlineTasks(TaskKeys):
     STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("flip",)
     AXES: ClassVar = ("rule", "overlap", "protocol", "N", "batch", PARAMETERS, "flip", *TASK_TIME_DEPENDENCE_DEFAULTS)
     OMITTED_DEFAULTS: ClassVar = TASK_TIME_DEPENDENCE_DEFAULTS
+    UNSUPPORTED_KEYS: ClassVar = {
+        "heads": "perceptrons have no second layer, and therefore no heads: remove {}",
+        "K": "K is not supported with several tasks, which one student learns: remove {}",
+        "inputs": "several tasks are learnt from gaussian inputs of equal variance only: remove {}",
+        "drift": "the teachers of several tasks do not drift: remove {}",
+        "corrections": "several tasks have no equations for corrections of order 1/N: remove {}",
+        "gram": "several tasks record R and the length instead of the Gram matrix: remove {}",
+    }
     TITLE: ClassVar = "online learning of several tasks"
     CITES: ClassVar = ("miyoshi2005", "lee2021")
     SIMULATION_ONLY_KEYS: ClassVar = ("dtype", "engine")
@@ -135,14 +135,6 @@ class OnlineTasks(TaskKeys):
         eta: InitVar[NumbersOverTime] = 1.0
         assumed_flip: InitVar[NumberOrAxis] = 0.0
         margin: InitVar[NumberOrAxis] = 0.0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _reject_unsupported_keys(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ScenarioError` for keys of networks, ensembles, and scenarios with one teacher."""
-        if key_problems := [((name,), reason) for name, reason in UNSUPPORTED_TASK_KEYS.items() if name in config]:
-            raise ScenarioError(key_problems)
-        return config
 
     def _find_problems(self) -> Iterator[Problem]:
         min_dimension = min(ensure_tuple(self.N))
