@@ -33,7 +33,7 @@ from simulate.kernels import gram, gram_of_groups, perceptrons, vectors
 from statmech import Scenario, random_numbers
 from statmech.inputs import Spectrum
 from statmech.random_numbers import make_key_data
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 
 Call = timing.Call
 GROUPED = 10  # students, at most, of the table of groups

@@ -22,7 +22,7 @@ from scipy.integrate import solve_ivp
 
 import theory
 from statmech import Scenario
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from theory.online.students import Students
 from theory.online.trajectories import solve_cells
 

@@ -23,9 +23,9 @@ from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.rules import Rule
 
 if TYPE_CHECKING:
-    from statmech.scenarios.online import OnlineCell
     from statmech.scenarios.online_clusters import OnlineClusterCell
     from statmech.scenarios.online_rows import OnlineRowsCell
+    from statmech.scenarios.online_student import OnlineCell
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,10 @@ from statmech.scenarios.step_sizes import count_steps
 
 if TYPE_CHECKING:  # at run time, only the scenario's own kind is imported
     from statmech.scenarios.network import Network, NetworkCell
-    from statmech.scenarios.online import OnlineCell, Scenario
+    from statmech.scenarios.online import Scenario
     from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
     from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
+    from statmech.scenarios.online_student import OnlineCell
     from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
 MIN_BATCH_SEEDS = 8  # fewer seeds take as long as 8
@@ -72,9 +73,9 @@ class BatchSimulator(units.Simulator, Generic[C]):
     def describe_task(self, cell: C, other_cells: Sequence[C] = ()) -> EngineTask:
         """Describe a cell, and other cells of the same program, to the engine."""
 
-    @abstractmethod
     def get_program_key(self, cell: C) -> Hashable:
         """Return a key that all cells of one program share, or None for a cell that is simulated alone."""
+        return None
 
     def count_students(self, cell: C) -> int:
         """Return the number of students simulated for a cell."""

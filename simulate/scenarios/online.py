@@ -15,7 +15,8 @@ from simulate.scenarios.batches import BatchSimulator, BatchUnit, is_defined_by_
 from statmech.errors import DivergedStudentError, ScenarioError
 from statmech.parameters import get_real_parameter_family
 from statmech.results.dataset import compute_ensemble_order_parameters, make_gram_matrix
-from statmech.scenarios.online import OnlineCell, Scenario
+from statmech.scenarios.online import Scenario
+from statmech.scenarios.online_student import OnlineCell
 from statmech.scenarios.variables import LOCAL_FIELD_DESCRIPTIONS
 from statmech.votes.few_students import MAX_EXACT_STUDENTS, few_student_vote_error
 from statmech.votes.majority_vote import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 
 import numpy as np
@@ -29,10 +29,6 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
     def choose_engine(self, cell: OnlineClusterCell) -> ModuleType:
         """Return the engine of groups, unless weight vectors are requested or have fewer coordinates."""
         return gram_of_groups if self.scenario.engine == "gram" and cell.num_gram_variance_groups else vectors
-
-    def get_program_key(self, cell: OnlineClusterCell) -> Hashable:
-        """Return None: each cell is simulated alone."""
-        return None
 
     def run(self, unit: BatchUnit[OnlineClusterCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""

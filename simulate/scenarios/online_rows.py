@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -27,10 +27,6 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
     def describe_task(self, cell: OnlineRowsCell, other_cells: Sequence[OnlineRowsCell] = ()) -> EngineTask:
         """Describe the student of a cell to the engine."""
         return perceptrons.make_table_row_task(cell)
-
-    def get_program_key(self, cell: OnlineRowsCell) -> Hashable:
-        """Return None: each cell is simulated alone."""
-        return None
 
     def count_vector_engine_bytes(self, cell: OnlineRowsCell) -> int:
         """Return the bytes of a unit: weight vectors, recorded vectors, the rows, and the fields of all rows."""

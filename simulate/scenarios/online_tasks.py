@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,10 +29,6 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
     def count_teachers(self, cell: OnlineTaskCell) -> int:
         """Return the number of tasks."""
         return cell.tasks
-
-    def get_program_key(self, cell: OnlineTaskCell) -> Hashable:
-        """Return None: each cell is simulated alone."""
-        return None
 
     def run(self, unit: BatchUnit[OnlineTaskCell]) -> list[UnitResult]:
         """Simulate the variables of a cell for a batch of seeds."""

@@ -65,7 +65,9 @@ class AbstractScenario(ConfigKeys):
         dict
             Keys and values, zipped keys under `zip`.
         """
-        flat = {**self.model_dump(mode="json"), **{name: _to_jsonable(v) for name, v in self.parameters.items()}}
+        fields = self.model_dump(mode="json")
+        flat = {name: fields[name] for name in self.list_fields()}
+        flat |= {name: _to_jsonable(value) for name, value in self.parameters.items()}
         if self.zipped:
             flat["zip"] = [{name: flat.pop(name) for name in group} for group in self.zipped]
         return {name: value for name, value in flat.items() if value is not None and self._is_key_included(name)}

@@ -66,8 +66,8 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        own_first = sorted(cls.model_fields, key=ConfigKeys.model_fields.__contains__)
-        fields = {name: cls.model_fields[name] for name in own_first if name not in INTERNAL_FIELDS}
+        own_first = sorted(cls.list_fields(), key=ConfigKeys.model_fields.__contains__)
+        fields = {name: cls.model_fields[name] for name in own_first}
         parameters = collect_parameters(cls.classes()) if hasattr(cls, "KINDS") else {}
         cls.__doc__ = add_keys_to_docstring(cls.__doc__ or "", fields, parameters)
         cls.__signature__ = make_class_signature(fields, parameters)
@@ -231,8 +231,12 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
     @classmethod
     def list_keys(cls) -> list[str]:
         """Return the names of all keys allowed in a config of this kind."""
-        fields = [name for name in cls.model_fields if name not in (PARAMETERS, "zipped")]
-        return [*fields, *collect_parameters(cls.classes()), "zip"]
+        return [*cls.list_fields(), *collect_parameters(cls.classes()), "zip"]
+
+    @classmethod
+    def list_fields(cls) -> list[str]:
+        """Return the names of all keys except the parameters, in the order of configs."""
+        return [name for name in cls.model_fields if name not in INTERNAL_FIELDS]
 
     def axis_values(self) -> dict[str, Any]:
         """Return the values of all possible axes, in the order of the dataset dimensions."""
@@ -252,4 +256,4 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 def _describe_fields(kind: type[ConfigKeys]) -> dict[str, ConfigKey]:
     """Describe the keys of a kind, except the parameters of its learning algorithms."""
     schemas = kind.model_json_schema()["properties"]
-    return {name: describe_field(name, schemas[name]) for name in kind.model_fields if name not in INTERNAL_FIELDS}
+    return {name: describe_field(name, schemas[name]) for name in kind.list_fields()}

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from statmech.controls import ControlFunction, PiecewisePolynomial, collect_segment_starts, get_initial_value
 from statmech.optima import OptimalControlOptions
-from statmech.scenarios.cells import Cell
+from statmech.parameters import format_parameter_value
+from statmech.scenarios.cells import Cell, hash_identity
 from statmech.scenarios.controlled_keys import find_controls
 
 
@@ -21,6 +22,15 @@ class ControlledCell(Cell):
     @abstractmethod
     def replace_values(self, **numbers: Any) -> Self:
         """Return the cell with these numbers for keys that can be functions of time."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Values that identify this cell, keyed by the names used in random seeds."""
+
+    def identity_hash(self) -> tuple[int, ...]:
+        """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
+        return hash_identity(self.identity)
 
     @property
     def known_controls(self) -> dict[str, ControlFunction]:
@@ -56,3 +66,12 @@ class ControlledCell(Cell):
         optimal_items = tuple(self.optimal_keys.items())
         cell = self.replace_values(**{name: get_initial_value(value) for name, value in controls.items()})
         return replace(cell, controls=(*find_controls(controls), *optimal_items))
+
+
+def format_cell_description(name: str, values: dict[str, Any]) -> str:
+    """Return the name of a learning algorithm followed by its values, for messages.
+
+    >>> format_cell_description("hebb", {"eta": 0.5, "flip": 0.1})
+    'hebb (eta = 0.5, flip = 0.1)'
+    """
+    return f"{name} ({', '.join(f'{key} = {format_parameter_value(value)}' for key, value in values.items())})"

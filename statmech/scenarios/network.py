@@ -19,33 +19,27 @@ for silent units. :math:`\epsilon_g` is computed with all units, without these f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, field_validator
 
 from statmech.activations import ACTIVATIONS, Activation, Linear
-from statmech.controls import control_to_config, get_initial_value, is_time_dependent
+from statmech.controls import control_to_config, get_initial_value
 from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, format_inputs_label, inputs_to_config
-from statmech.optima import OptimalControlOptions
-from statmech.parameters import ConfigKey, format_parameter_value, get_parameters, get_real_parameter_family
+from statmech.parameters import ConfigKey, get_parameters, get_real_parameter_family
 from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumbersOverTime, axis_of, ensure_tuple
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import hash_identity, rename_keys_for_seeds
-from statmech.scenarios.controlled_cells import ControlledCell
+from statmech.scenarios.cells import rename_keys_for_seeds
+from statmech.scenarios.controlled_cells import ControlledCell, format_cell_description
 from statmech.scenarios.controlled_keys import (
     CONFIG_KEYS_BY_CONTROL,
     OPTIMUM_COORDINATES,
-    OPTIMUM_VARIABLES,
     find_controls,
-    find_late_control_changes,
-    find_objective_problems,
-    find_optimal_keys,
-    make_optimum_coordinates,
     make_time_function_type,
 )
 from statmech.scenarios.groups import count_gram_variance_groups
@@ -62,7 +56,6 @@ from statmech.scenarios.keys import (
     Nonnegative,
     NonnegativeAxis,
     Number,
-    Times,
     Whole,
     config_key,
     make_keyword_or_section_type,
@@ -74,6 +67,13 @@ from statmech.scenarios.network_matrices import (
     TeacherSection,
     is_permutation_symmetric,
     make_learnt_start,
+)
+from statmech.scenarios.online_learning import (
+    BATCH_OVERHEAD_SECONDS,
+    OnlineLearning,
+    RecordedTimes,
+    SimulationDtype,
+    SimulationEngine,
 )
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.step_sizes import find_excessive_rates, find_step_count_problems
@@ -141,10 +141,9 @@ LABEL_ERROR_VARIABLE = Variable(
 # seconds per step of a seed, on one core in float64; a unit is one of the K + M student and teacher units
 NETWORK_STEP_SECONDS, NETWORK_STEP_SECONDS_PER_UNIT, NETWORK_STEP_SECONDS_PER_PAIR = 2e-8, 8e-9, 1.3e-9
 NETWORK_STEP_SECONDS_PER_WEIGHT = 6.5e-9
-NETWORK_BATCH_OVERHEAD_SECONDS = 3e-3
 
 
-class Network(AbstractScenario):
+class Network(OnlineLearning):
     """Two-layer networks that learn online from a teacher network.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
@@ -158,14 +157,12 @@ class Network(AbstractScenario):
     KINDS: ClassVar = ACTIVATIONS
     OPTIMISABLE_KEYS: ClassVar = ("eta", "dropout")
     STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("noise",)
-    seeds_per_batch: ClassVar = 64
     AXES: ClassVar[tuple[str, ...]] = (
         *("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", "dropout", PARAMETERS),
     )
     OMITTED_DEFAULTS: ClassVar = {"inputs": Gaussian(), "dropout": 0.0}
     TITLE: ClassVar = "networks"
     CITES: ClassVar[tuple[str, ...]] = ("saad1995", "biehl1995", "goldt2019")
-    SIMULATION_ONLY_KEYS: ClassVar = ("dtype", "engine")
     UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019",)
     NON_KEY_COORDINATES: ClassVar = {
         "student": ConfigKey("student", "student, a unit of the network", int),
@@ -243,16 +240,9 @@ class Network(AbstractScenario):
         description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; others vanish), "
         "{drawn: variance, v} or {Q, R, v}",
     )
-    t: Times = config_key(
-        description="times at which order parameters are recorded, increasing",
-        symbol="$t$",
-        unit="steps / N",
-    )
-    dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
-    engine: Literal["gram", "vectors"] = Field(
-        default="gram",
-        description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
-    )
+    t: RecordedTimes
+    dtype: SimulationDtype = "float64"
+    engine: SimulationEngine = "gram"
 
     @field_validator("teacher")
     @classmethod
@@ -270,9 +260,8 @@ class Network(AbstractScenario):
 
     def _find_control_problems(self, matrix_problems: list[Problem]) -> Iterator[Problem]:
         """Find functions of time that are not supported for networks."""
-        yield from find_late_control_changes(self.axis_values(), self.t[-1])
-        yield from self._find_objective_problems()
-        names = [name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))]
+        yield from self._find_time_function_problems()
+        names = self.time_dependent_keys
         if names and any(inputs != Gaussian() for inputs in ensure_tuple(self.inputs)):
             yield (names[0],), "changes with time for gaussian inputs of equal variance only"
         if any(options.points > 1 for options in self.optimal_keys.get("dropout", ())):
@@ -287,15 +276,6 @@ class Network(AbstractScenario):
                     "an optimum needs students that start unequal, because others stay on the plateau: "
                     "give their overlaps, as in start: {Q: 0.25, R: {diagonal: 0.05}}",
                 )
-
-    def _find_objective_problems(self) -> Iterator[Problem]:
-        """Find unsupported objectives of optimal keys."""
-        return find_objective_problems(self.optimal_keys)
-
-    @property
-    def optimal_keys(self) -> dict[str, list[OptimalControlOptions]]:
-        """Options for each key to be optimised."""
-        return find_optimal_keys(self)
 
     def _find_size_problems(self) -> Iterator[Problem]:
         """Find the first invalid combination of N, K, M and rates."""
@@ -366,10 +346,6 @@ class Network(AbstractScenario):
         return NETWORK_VARIABLES | ({"label_error": LABEL_ERROR_VARIABLE} if self.teacher.output == "sign" else {})
 
     @property
-    def theory_only_variables(self) -> dict[str, Variable]:
-        return OPTIMUM_VARIABLES if self.optimal_keys else {}
-
-    @property
     def unsolved(self) -> str:
         """Reason why theory can solve no parameter combination, or an empty string."""
         reason = ""
@@ -423,7 +399,7 @@ class Network(AbstractScenario):
         """Coordinates of the dataset dimensions other than the sweep axes."""
         students, teachers = (np.arange(1, max(ensure_tuple(number)) + 1) for number in (self.K, self.M))
         units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
-        return {"t": np.asarray(self.t), **units, **make_optimum_coordinates(self.optimal_keys)}
+        return super().recorded_coordinates | units
 
     @property
     def derived_coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
@@ -439,8 +415,9 @@ class Network(AbstractScenario):
 
     def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
-        steps = [self.t[-1] * cell.N * self._estimate_step_seconds(cell) for cell in self.cells()]
-        return sum(steps) + NETWORK_BATCH_OVERHEAD_SECONDS * len(steps) / min(self.seeds, self.seeds_per_batch)
+        cells = math.prod(self.shape.values())
+        call_seconds = cells * BATCH_OVERHEAD_SECONDS / min(self.seeds, self.seeds_per_batch)
+        return call_seconds + super().estimate_seconds_per_seed()
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
         """Estimate the seconds per step and seed."""
@@ -451,24 +428,11 @@ class Network(AbstractScenario):
             NETWORK_STEP_SECONDS + (NETWORK_STEP_SECONDS_PER_UNIT + NETWORK_STEP_SECONDS_PER_PAIR * units) * units
         ) * max(cell.num_gram_variance_groups, 1)
 
-    def list_compiled_programs(self) -> set[Any]:
-        """Return one key per compiled program of the engine.
-
-        Programs differ by activation and numbers of units, and by N if the engine uses weight vectors.
-        """
-        sign = self.teacher.output == "sign"
-        return {
-            (
-                get_real_parameter_family(cell.activation),
-                cell.K,
-                cell.M,
-                sign,
-                *cell.program_flags,
-                *dict(cell.controls),
-            )
-            + ((cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.num_gram_variance_groups,))
-            for cell in self.cells()
-        }
+    def _make_program_key(self, cell: NetworkCell) -> tuple[Any, ...]:
+        """Return the activation's family, the numbers of units, and N if the engine uses weight vectors."""
+        family, flags = get_real_parameter_family(cell.activation), (cell.sign, *cell.program_flags)
+        sizes = (cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.num_gram_variance_groups,)
+        return family, cell.K, cell.M, *flags, *dict(cell.controls), *sizes
 
     def uses_weight_vectors(self, cell: NetworkCell) -> bool:
         """Return True if a cell is simulated with weight vectors instead of the Gram matrix."""
@@ -630,10 +594,7 @@ class NetworkCell(ControlledCell):
     def message_description(self) -> str:
         """Description of the activation and the numeric keys for messages."""
         numbers = {name: getattr(self, name) for name in NUMERIC_NETWORK_KEYS} | self._used_dropout
-        values = {**numbers, **self.activation_parameters, **dict(self.controls)}
-        return (
-            f"{self.name} ({', '.join(f'{name} = {format_parameter_value(value)}' for name, value in values.items())})"
-        )
+        return format_cell_description(self.name, numbers | self.activation_parameters | dict(self.controls))
 
     @property
     def _used_dropout(self) -> dict[str, float]:
@@ -665,10 +626,6 @@ class NetworkCell(ControlledCell):
         if self.inputs != Gaussian():
             identity["inputs"] = inputs_to_config(self.inputs)
         return identity
-
-    def identity_hash(self) -> tuple[int, ...]:
-        """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
-        return hash_identity(self.identity)
 
 
 def _explain_nonnormal_fields(inputs: Inputs) -> str:

@@ -24,7 +24,7 @@ from statmech.errors import Problem
 from statmech.inputs import Gaussian
 from statmech.parameters import format_parameter_value
 from statmech.scenarios.axes import axis_of, ensure_tuple
-from statmech.scenarios.controlled_keys import OPTIMUM_COORDINATES, find_controls, make_optimum_coordinates
+from statmech.scenarios.controlled_keys import OPTIMUM_COORDINATES, find_controls
 from statmech.scenarios.keys import PARAMETERS, config_key, make_keyword_or_section_type
 from statmech.scenarios.network import NETWORK_VARIABLES, NUMERIC_NETWORK_KEYS, Network, NetworkCell, UnitCountAxis
 from statmech.scenarios.network_matrices import StudentUnits, is_permutation_symmetric
@@ -175,30 +175,18 @@ class NetworkTasks(TaskKeys, Network):
             np.arange(1, self.tasks * max(ensure_tuple(self.M)) + 1),
         )
         tasks = np.arange(1, self.tasks + 1)
-        coordinates = {
-            "t": np.asarray(self.t),
-            "task": tasks,
-            "student": students,
-            "other": students,
-            "teacher_unit": units,
-        }
-        return coordinates | make_optimum_coordinates(self.optimal_keys)
+        coordinates = {"task": tasks, "student": students, "other": students, "teacher_unit": units}
+        return super(Network, self).recorded_coordinates | coordinates
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
         """Estimate the seconds per step and seed."""
         assert isinstance(cell, NetworkTaskCell)
         return super()._estimate_step_seconds(cell) * cell.batch
 
-    def list_compiled_programs(self) -> set[Any]:
-        """Return one key per compiled program of the engine.
-
-        Programs differ by activation, numbers of units and heads, and examples per step.
-        """
-        return {
-            (*program, self.tasks, self.heads, batch)
-            for program in super().list_compiled_programs()
-            for batch in ensure_tuple(self.batch)
-        }
+    def _make_program_key(self, cell: NetworkCell) -> tuple[Any, ...]:
+        """Return the values of a network, the numbers of tasks and heads, and the examples per step."""
+        assert isinstance(cell, NetworkTaskCell)
+        return *super()._make_program_key(cell), cell.tasks, cell.heads, cell.batch
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkTaskCell:
         activation = self.make_component(values)

@@ -7,38 +7,20 @@ parameters of all rules in `statmech.rules`, including a user's rules, are keys 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import InitVar, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field, StrictBool
 
-from statmech.controls import control_to_config, get_initial_value, is_time_dependent
 from statmech.errors import Problem
-from statmech.inputs import Gaussian, Inputs, format_inputs_label, inputs_to_config
-from statmech.optima import OptimalControlOptions
-from statmech.order_parameters import student_coordinates
-from statmech.parameters import ConfigKey, format_parameter_value, get_parameters, get_real_parameter_family
-from statmech.rules import RULES, Rule
-from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis, NumbersOverTime, axis_of, ensure_tuple
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import hash_identity, rename_keys_for_seeds
-from statmech.scenarios.controlled_cells import ControlledCell
-from statmech.scenarios.controlled_keys import (
-    OPTIMUM_COORDINATES,
-    OPTIMUM_VARIABLES,
-    find_controls,
-    find_late_control_changes,
-    find_objective_problems,
-    find_optimal_keys,
-    find_schedule_conflicts,
-    make_optimum_coordinates,
-    make_time_function_type,
-)
-from statmech.scenarios.groups import count_gram_variance_groups
-from statmech.scenarios.initial_conditions import DRAWN_START_LARGE_N_LIMIT, OrderParameters, Start
+from statmech.inputs import format_inputs_label
+from statmech.parameters import ConfigKey, get_real_parameter_family
+from statmech.scenarios.axes import IntegerOrAxis, NumbersOverTime, axis_of, ensure_tuple
+from statmech.scenarios.controlled_keys import OPTIMUM_COORDINATES, make_time_function_type
+from statmech.scenarios.initial_conditions import DRAWN_START_LARGE_N_LIMIT, Start
 from statmech.scenarios.inputs_key import (
     InputsAxis,
     compute_input_table_digests,
@@ -47,25 +29,16 @@ from statmech.scenarios.inputs_key import (
     find_unsuited_online_inputs,
     make_inputs_field,
 )
-from statmech.scenarios.keys import (
-    PARAMETERS,
-    DimensionAxis,
-    NonnegativeAxis,
-    Number,
-    Times,
-    Whole,
-    config_key,
-    make_keyword_or_section_type,
-    one_of,
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, Number, Whole, config_key
+from statmech.scenarios.online_learning import BATCH_OVERHEAD_SECONDS, SimulationDtype, SimulationEngine
+from statmech.scenarios.online_student import (
+    TIME_DEPENDENCE_DEFAULTS,
+    VECTORS_STEP_SECONDS,
+    VECTORS_STEP_SECONDS_PER_DIMENSION,
+    OnlineCell,
+    OnlineStudent,
 )
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import (
-    DEFAULT_ANNEALING,
-    find_annealing_problems,
-    find_excessive_rates,
-    find_step_count_problems,
-)
 from statmech.scenarios.variables import (
     LOCAL_FIELD_DESCRIPTIONS,
     Variable,
@@ -73,11 +46,9 @@ from statmech.scenarios.variables import (
     make_local_field_variables,
     make_std_variable,
 )
-from statmech.schedules import LEARNING_RATE_SCHEDULES, TimeDependence
 from statmech.votes.few_students import MAX_EXACT_STUDENTS
 
 MAX_STUDENTS_PER_ENSEMBLE = 100_000  # larger values must be typos
-MIN_SCHEDULE_T0 = 1e-300  # smaller values are subnormal, and may be rounded to 0
 
 StudentCountAxis = Annotated[
     IntegerOrAxis,
@@ -92,25 +63,6 @@ FlipOverTime = Annotated[
         Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5}, is_optimisable=False
     ),
 ]
-DECAY_FIELD = config_key(
-    0.0,
-    description="weight decay: a step multiplies the weights by 1 - decay/N, then adds the example",
-    symbol=r"$\nu$",
-)
-SCHEDULE_FIELD = config_key(
-    None,
-    description="schedule of the learning rate, {t0: time}: it falls as eta / (1 + t/t0); constant by default",
-    symbol="$t_0$",
-    unit="steps / N",
-)
-ANNEALING_FIELD = config_key(DEFAULT_ANNEALING, description="how the learning rate falls with a `schedule`")
-RECORDED_TIMES_FIELD = config_key(
-    description="times at which order parameters are recorded, increasing", symbol="$t$", unit="steps / N"
-)
-ENGINE_FIELD: Any = Field(
-    default="gram",
-    description="engine of the simulation: gram (the order parameters, in their exact distribution) or vectors",
-)
 ONLINE_VARIABLES = {
     "R": Variable(("t", "student"), "teacher-student cosine", "$R$"),
     "q": Variable(("t", "student"), "student-student cosine, mean over the other students", "$q$"),
@@ -138,12 +90,6 @@ PAIR_CORRECTION_VARIABLES: dict[str, Variable] = {  # std and bias for equal stu
 }
 
 
-TIME_DEPENDENCE_DEFAULTS: dict[str, Any] = {
-    "drift": 0.0,
-    "decay": 0.0,
-    "schedule": None,
-    "annealing": DEFAULT_ANNEALING,
-}
 UNEQUAL_VARIANCE_EQUATIONS = (  # replace the last two equations if inputs have unequal variances
     r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
     r"\epsilon_g = \tfrac1\pi\arccos R_h",
@@ -175,11 +121,8 @@ def _make_ensemble_view(rule: str) -> View:
 
 # seconds per step of all K students of a seed, on one core in float64 (benchmarks/engines.py)
 GRAM_STEP_SECONDS_BY_K = {1: 3.2e-8, 3: 5.4e-8, 10: 2.4e-7, 30: 1.3e-6, 100: 7.5e-6}
-VECTORS_STEP_SECONDS = 1e-6  # constant part, plus a part for each input dimension
-VECTORS_STEP_SECONDS_PER_DIMENSION = 4.5e-9
 GROUPS_SLOWDOWN, GROUPS_BATCH = 1.25, 32  # factor per group of equal variance; seeds per batch
 DRIFT_SLOWDOWN, DECAY_SLOWDOWN = 2.5, 1.3  # measured: 1.9 to 3.1 with drift, 1.0 to 1.3 with decay or a schedule alone
-ONLINE_BATCH_OVERHEAD_SECONDS = 3e-3  # overhead of one batch of seeds
 # overhead per parameter combination when many share one call; more students than the maximum are not batched
 COMBINATION_SECONDS, MAX_BATCHED_STUDENTS = 4e-5, 3
 EXACT_VOTE_SECONDS, VOTE_SECONDS_PER_CIRCLE = (
@@ -188,7 +131,7 @@ EXACT_VOTE_SECONDS, VOTE_SECONDS_PER_CIRCLE = (
 )  # one majority vote: in total if exact, otherwise per test circle and student
 
 
-class Scenario(AbstractScenario):
+class Scenario(OnlineStudent):
     """An ensemble of students that learn online from one teacher by the same rule.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
@@ -200,9 +143,6 @@ class Scenario(AbstractScenario):
     [0.5, 1.0, 0.5, 1.0]
     """
 
-    CHOICE: ClassVar = "rule"
-    seeds_per_batch: ClassVar = 64  # a multiple of the batch size of every engine
-    KINDS: ClassVar = RULES
     OPTIMISABLE_KEYS: ClassVar = ("eta",)
     STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("flip",)
     AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *TIME_DEPENDENCE_DEFAULTS)
@@ -210,7 +150,6 @@ class Scenario(AbstractScenario):
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019", "bordelon2022")
-    SIMULATION_ONLY_KEYS: ClassVar = ("dtype", "engine")
     NON_KEY_COORDINATES: ClassVar = {
         "student": ConfigKey("student", "student, one of the ensemble", int),
         "row": ConfigKey("row", "vector of the Gram matrix, 0 the teacher and k the k-th student", int),
@@ -242,7 +181,6 @@ class Scenario(AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    rule: Annotated[NameOrAxis, one_of(RULES, "a learning rule")] = Field(description="learning rule")
     K: StudentCountAxis = config_key(1, description="number of students, in the ensemble", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: InputsAxis = make_inputs_field()
@@ -252,46 +190,24 @@ class Scenario(AbstractScenario):
         description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
         symbol=r"$\delta$",
     )
-    decay: NonnegativeAxis = DECAY_FIELD
-    schedule: OptionalSchedule = SCHEDULE_FIELD
-    annealing: Annotated[NameOrAxis, one_of(LEARNING_RATE_SCHEDULES, "a schedule of the learning rate")] = (
-        ANNEALING_FIELD
-    )
-    t: Times = RECORDED_TIMES_FIELD
-    start: Annotated[Any, make_keyword_or_section_type(["drawn"], Start, "a start")] = Field(
-        default="drawn", description="start, at t = 0: drawn (entries from N(0,1), as in the paper) or {length, R, q}"
-    )
-    dtype: Literal["float64", "float32"] = Field(default="float64", description="precision of the simulation")
-    engine: Literal["gram", "vectors"] = ENGINE_FIELD
+    dtype: SimulationDtype = "float64"
+    engine: SimulationEngine = "gram"
     gram: StrictBool = Field(default=False, description="also record the Gram matrix of teacher and students")
     corrections: StrictBool = Field(
         default=False, description="theory adds the standard deviation of one run and the bias at this N, to order 1/N"
     )
 
-    if TYPE_CHECKING:  # show editors and type checkers the parameters of rules
-        eta: InitVar[NumbersOverTime] = 1.0
-        assumed_flip: InitVar[NumberOrAxis] = 0.0
-        margin: InitVar[NumberOrAxis] = 0.0
-
     def _find_problems(self) -> Iterator[Problem]:
         yield from self._find_size_problems()
-        yield from self._find_start_problems()
-        yield from find_annealing_problems(self.schedule, self.annealing)
-        yield from self._find_control_problems()
+        yield from super()._find_problems()
         if self.corrections:
             yield from self._find_correction_problems()
 
-    def _find_control_problems(self) -> Iterator[Problem]:
-        """Find functions of time that are not supported for students."""
-        controlled = [
-            name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))
-        ]
-        if not controlled:
+    def _find_time_function_problems(self) -> Iterator[Problem]:
+        if not self.time_dependent_keys:
             return
-        yield from find_late_control_changes(self.axis_values(), self.t[-1])
-        yield from find_objective_problems(self.optimal_keys)
-        yield from find_schedule_conflicts(controlled, self.schedule)
-        name = controlled[0]
+        yield from super()._find_time_function_problems()
+        name = self.time_dependent_keys[0]
         if not all(inputs.has_isotropic_normal_fields for inputs in ensure_tuple(self.inputs)):
             yield (name,), "changes with time for gaussian inputs of equal variance only"
         if self.corrections and (self.optimal_keys or max(ensure_tuple(self.K)) > 1):
@@ -300,7 +216,7 @@ class Scenario(AbstractScenario):
             yield ("start",), "an optimal learning rate needs students with equal starts"
 
     def _find_size_problems(self) -> Iterator[Problem]:
-        """Find the first invalid combination of N, K, inputs and rates."""
+        """Find the first invalid combination of N, K and inputs."""
         for K, N in self.list_value_pairs("K", "N"):
             if N < K + 1:
                 yield (
@@ -308,29 +224,14 @@ class Scenario(AbstractScenario):
                     f"N = {N} is too small for a teacher and K = {K} students: N must be at least K + 1",
                 )
                 return
-        problems = chain(
-            find_step_count_problems(self.t[-1], max(ensure_tuple(self.N))),
-            find_input_dimension_problems(self),
-            find_unsuited_online_inputs(self),
-        )
-        if problem := next(problems, None):
+        if problem := next(chain(find_input_dimension_problems(self), find_unsuited_online_inputs(self)), None):
             yield problem
-            return
-        for name in ("drift", "decay"):
-            for rate, N in self.list_value_pairs(name, "N") if name in self.axis_values() else ():
-                if problem := next(find_excessive_rates(name, rate, N), None):
-                    yield problem
-                    return
 
     def find_input_file_problems(self) -> Iterator[Problem]:
         return find_input_table_problems(self)
 
     def data_digests(self) -> dict[str, str]:
         return compute_input_table_digests(self)
-
-    def _find_start_problems(self) -> Iterator[Problem]:
-        """Find the first reason why the students cannot have this start."""
-        yield from find_start_problems(self.start, ensure_tuple(self.rule), ensure_tuple(self.K), self.dtype)
 
     def _find_correction_problems(self) -> Iterator[Problem]:
         """Find inputs and starts without corrections of order 1/N."""
@@ -378,8 +279,7 @@ class Scenario(AbstractScenario):
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
-        variables = self.correction_variables if self.corrections else {}
-        variables = variables | (OPTIMUM_VARIABLES if self.optimal_keys else {})
+        variables = (self.correction_variables if self.corrections else {}) | super().theory_only_variables
         if any(inputs.has_unequal_variances for inputs in ensure_tuple(self.inputs)):
             variables = variables | {
                 name: variable for name, variable in ONLINE_LOCAL_FIELD_VARIABLES.items() if name not in self.variables
@@ -389,11 +289,6 @@ class Scenario(AbstractScenario):
             if self.has_equal_starts
             else {**variables, "eps_g_majority_vote_error": VOTE_INTEGRATION_ERROR_VARIABLE}
         )
-
-    @property
-    def optimal_keys(self) -> dict[str, list[OptimalControlOptions]]:
-        """Options for each key to be optimised."""
-        return find_optimal_keys(self)
 
     @property
     def correction_variables(self) -> dict[str, Variable]:
@@ -418,16 +313,10 @@ class Scenario(AbstractScenario):
         batched_fraction = self._compute_batched_fraction() if cells * self.seeds >= 2 * self.seeds_per_batch else 0.0
         call_seconds = cells * (
             batched_fraction * COMBINATION_SECONDS / self.seeds
-            + (1 - batched_fraction) * ONLINE_BATCH_OVERHEAD_SECONDS / min(self.seeds, self.seeds_per_batch)
+            + (1 - batched_fraction) * BATCH_OVERHEAD_SECONDS / min(self.seeds, self.seeds_per_batch)
         )
         vote_seconds = votes * sum(_estimate_vote_seconds(K, N, self.has_equal_starts) for K, N in pairs)
-        return (
-            call_seconds
-            + vote_seconds
-            + self.t[-1]
-            * self._compute_step_slowdown()
-            * sum(cell.N * self._estimate_step_seconds(cell) for cell in self.cells())
-        )
+        return call_seconds + vote_seconds + self._compute_step_slowdown() * super().estimate_seconds_per_seed()
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
         """Estimate the seconds per step and seed."""
@@ -490,155 +379,8 @@ class Scenario(AbstractScenario):
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the dataset dimensions other than the sweep axes."""
         students = max(ensure_tuple(self.K))
-        recorded_values = {"t": np.asarray(self.t), "student": np.arange(1, students + 1)}
-        recorded_values |= make_optimum_coordinates(self.optimal_keys)
-        return recorded_values | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
-
-    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineCell:
-        return OnlineCell(
-            name=values["rule"],
-            rule=self.make_component(values),
-            K=values["K"],
-            N=values["N"],
-            inputs=values["inputs"],
-            flip=get_initial_value(values["flip"]),
-            **{name: values[name] for name in TIME_DEPENDENCE_DEFAULTS if name in values},
-            controls=find_controls(values),
-            start=self.start if isinstance(self.start, Start) else None,
-            index=index,
-        )
-
-
-@dataclass(frozen=True)
-class OnlineCell(ControlledCell):
-    """One grid point: a rule with its parameters, numbers K and N, inputs, and a start."""
-
-    name: str
-    rule: Rule
-    K: int
-    N: int
-    inputs: Inputs
-    flip: float
-    start: Start | None  # None if weights are drawn
-    index: tuple[int, ...]
-    drift: float = 0.0
-    decay: float = 0.0
-    schedule: float | None = None  # t0 of the schedule; None for a constant learning rate
-    annealing: str = "hyperbolic"
-
-    @property
-    def rule_parameters(self) -> dict[str, Any]:
-        """Parameters of the rule, by name."""
-        return {name: getattr(self.rule, name) for name in get_parameters(self.rule)}
-
-    @property
-    def message_description(self) -> str:
-        """Description of the rule and its parameters for messages."""
-        parameters = {
-            **self.rule_parameters,
-            "flip": self.flip,
-            **self.nondefault_time_dependence,
-            **dict(self.controls),
-        }
-        listed = ", ".join(f"{name} = {format_parameter_value(value)}" for name, value in parameters.items())
-        return f"{self.name} ({listed})"
-
-    @property
-    def num_gram_variance_groups(self) -> int:
-        """Number of equal-variance groups in the Gram engine, or 0 if weight vectors are simulated."""
-        return count_gram_variance_groups(self.inputs, self.K + 1, self.N)
-
-    @property
-    def nondefault_time_dependence(self) -> dict[str, float]:
-        """Values of drift, decay, schedule and annealing that differ from their defaults."""
-        return {
-            name: getattr(self, name)
-            for name, default in TIME_DEPENDENCE_DEFAULTS.items()
-            if getattr(self, name) != default
-        }
-
-    @property
-    def has_time_dependence(self) -> bool:
-        """True if there is drift, decay, a schedule, or another function of time."""
-        return bool(self.nondefault_time_dependence or self.controls)
-
-    @property
-    def time_dependence(self) -> TimeDependence:
-        """Drift, decay, learning rate and noise as functions of time."""
-        t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_SCHEDULE_T0))
-        time_functions = self.control_polynomials
-        schedule = time_functions.get("eta", LEARNING_RATE_SCHEDULES[self.annealing](t0))
-        return TimeDependence(
-            np.float64(self.drift), np.float64(self.decay), schedule, noise=time_functions.get("flip")
-        )
-
-    def replace_values(self, **numbers: Any) -> Self:
-        rule = replace(self.rule, eta=numbers.pop("eta", self.rule.eta))
-        return replace(self, rule=rule, **numbers)
-
-    def get_rule_at(self, t: float) -> Rule:
-        """Return the rule with the learning rate that it has at time t."""
-        return replace(self.rule, eta=self.time_dependence.schedule.rate(self.rule.eta, t))
-
-    @property
-    def start_order_parameters(self) -> OrderParameters:
-        """Order parameters at t = 0, in the limit of large N."""
-        return (self.start or DRAWN_START_LARGE_N_LIMIT).compute_start(self.K)
-
-    @property
-    def start_coordinates(self) -> np.ndarray | None:
-        """Initial coordinates (K, K+1) of the students in a basis with the teacher first, or None if drawn."""
-        return student_coordinates(*self.start_order_parameters) if self.start else None
-
-    @property
-    def has_equal_starts(self) -> bool:
-        """True if all students start with the same order parameters."""
-        return (self.start or DRAWN_START_LARGE_N_LIMIT).has_equal_starts
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Values that identify this cell, keyed by the names used in random seeds."""
-        identity = {
-            "rule": self.name,
-            **rename_keys_for_seeds(self.rule_parameters, {"assumed_flip": "noise"}),
-            "K": self.K,
-            "N": self.N,
-            "flip": self.flip,
-            "start": self.start.model_dump() if self.start else "drawn",
-            # defaults are omitted, so that runs keep the random numbers of earlier versions
-            **self.nondefault_time_dependence,
-            **{name: control_to_config(control) for name, control in self.controls},
-        }
-        if self.inputs != Gaussian():
-            identity["inputs"] = inputs_to_config(self.inputs)
-        return identity
-
-    def identity_hash(self) -> tuple[int, ...]:
-        """Return eight integers that hash the cell's identity (`statmech.scenarios.cells.hash_identity`)."""
-        return hash_identity(self.identity)
-
-
-def find_start_problems(
-    start: Any, rule_names: Iterable[str], student_counts: Iterable[int], dtype: str
-) -> Iterator[Problem]:
-    """Find the first reason why these rules or numbers of students do not allow a start."""
-    max_length = float(np.max((DRAWN_START_LARGE_N_LIMIT if isinstance(start, str) else start).length))
-    for name in rule_names:
-        if max_length >= (bound := RULES[name].longest_start):
-            yield ("start",), _explain_too_long_start(name, bound, None if start == "drawn" else max_length)
-            return
-    if isinstance(start, Start):
-        for K in student_counts:
-            for sentence in start.problems(K, dtype):
-                yield ("start",), sentence
-                return
-
-
-def _explain_too_long_start(rule: str, bound: float, length: float | None) -> str:
-    """Explain that the initial length of students is too large for a rule (None if drawn)."""
-    actual = "drawn students have length 1" if length is None else f"not {length:g}"
-    start = ", ".join(f"{name}: {value:g}" for name, value in RULES[rule].default_start().items())
-    return f'the rule "{rule}" starts from students shorter than {bound:g}, {actual}: write start: {{{start}}}'
+        coordinates = super().recorded_coordinates | {"student": np.arange(1, students + 1)}
+        return coordinates | ({name: np.arange(students + 1) for name in ("row", "column")} if self.gram else {})
 
 
 def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:

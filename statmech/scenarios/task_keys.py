@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
@@ -23,15 +23,10 @@ from statmech.protocols import (
     protocol_to_config,
 )
 from statmech.scenarios.axes import IntegerOrAxis, NumberOrAxis, axis_of, ensure_tuple
-from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.controlled_cells import ControlledCell
-from statmech.scenarios.controlled_keys import (
-    FIRST_TASK_FRACTION_CONTROL,
-    OPTIMUM_VARIABLES,
-    find_objective_problems,
-    find_optimal_keys,
-)
+from statmech.scenarios.controlled_keys import FIRST_TASK_FRACTION_CONTROL
 from statmech.scenarios.keys import Nonnegative, Number, Whole, config_key
+from statmech.scenarios.online_learning import OnlineLearning
 from statmech.scenarios.page import View
 from statmech.scenarios.variables import Variable
 
@@ -74,7 +69,7 @@ def _reject_tasks_section(value: Any) -> Any:
     return value
 
 
-class TaskKeys(AbstractScenario):
+class TaskKeys(OnlineLearning):
     """Base class of scenarios with several tasks: their keys and checks.
 
     Subclasses add the learning algorithm and the times t.
@@ -103,9 +98,6 @@ class TaskKeys(AbstractScenario):
         1, description="batch of a step: the fresh examples that it averages over", symbol="$b$"
     )
 
-    if TYPE_CHECKING:
-        t: Any  # subclasses define this key
-
     def find_task_problems(self) -> Iterator[Problem]:
         """Find invalid protocols, and overlaps that this number of teachers cannot have."""
         protocols = ensure_tuple(self.protocol)
@@ -129,15 +121,11 @@ class TaskKeys(AbstractScenario):
             for protocol in ensure_tuple(self.protocol)
             if isinstance(protocol, OptimalProtocol)
         ]
-        return find_optimal_keys(self) | ({FIRST_TASK_FRACTION_CONTROL: fraction_options} if fraction_options else {})
+        return super().optimal_keys | ({FIRST_TASK_FRACTION_CONTROL: fraction_options} if fraction_options else {})
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
-        return {"task_share": TASK_FRACTION_VARIABLE} | (OPTIMUM_VARIABLES if self.optimal_keys else {})
-
-    def _find_objective_problems(self) -> Iterator[Problem]:
-        """Find unsupported objectives of optimal keys."""
-        return find_objective_problems(self.optimal_keys, self.tasks)
+        return {"task_share": TASK_FRACTION_VARIABLE} | super().theory_only_variables
 
     @property
     def min_possible_overlap(self) -> float:

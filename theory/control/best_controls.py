@@ -20,7 +20,7 @@ from statmech.controls import ControlFunction, TimeSegments
 from statmech.optima import LAST_TIME_OBJECTIVE, Objective, OptimalControlOptions
 from statmech.runtime.system import count_cores
 from statmech.scenarios.controlled_keys import FIRST_TASK_FRACTION_CONTROL, NUM_OPTIMUM_SEARCHES
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from theory.control.best_rates import compute_best_rates, find_update_length_exponent
 from theory.control.errors import compute_control_objectives
 from theory.control.gradients import compute_cost_and_gradient

@@ -43,7 +43,7 @@ from statmech.numerics.gaussian import get_legendre_rule
 from statmech.order_parameters import angle_from_versine
 from statmech.rules import Rule, RuleAverages
 from statmech.runtime.devices import use_cpu_double_precision
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from theory.online.averages import compute_rule_averages
 from theory.online.students import make_initial_students
 

@@ -17,7 +17,7 @@ from statmech.optima import LAST_TIME_OBJECTIVE, Objective
 from statmech.order_parameters import angle_from_versine
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_tasks import NetworkTaskCell
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from statmech.scenarios.online_tasks import OnlineTaskCell
 from theory.networks import equations
 from theory.networks import tasks as network_tasks

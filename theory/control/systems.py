@@ -25,7 +25,7 @@ from statmech.rules import RuleAverages
 from statmech.scenarios.controlled_keys import FIRST_TASK_FRACTION_CONTROL
 from statmech.scenarios.network import NetworkCell
 from statmech.scenarios.network_tasks import NetworkTaskCell
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from statmech.scenarios.online_tasks import OnlineTaskCell
 from statmech.schedules import CONSTANT_SCHEDULE, TimeDependence
 from theory.control.gradients import ControlProblem

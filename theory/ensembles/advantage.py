@@ -21,7 +21,8 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.order_parameters import angle_from_versine
 from statmech.results.dataset import make_empty_dataset
-from statmech.scenarios.online import OnlineCell, Scenario
+from statmech.scenarios.online import Scenario
+from statmech.scenarios.online_student import OnlineCell
 from statmech.votes.equal_students import mean_weight_vector_error
 from theory.online.trajectories import solve_cells
 

@@ -55,7 +55,7 @@ from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.rules import Rule
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.programs import cached_program
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from statmech.schedules import TimeDependence
 from theory.ensembles.pair_noise import UpdateProducts, compute_update_products, dot_last_axis
 from theory.fluctuations import student_fluctuations, student_noise

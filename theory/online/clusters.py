@@ -35,7 +35,7 @@ from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_r
 from statmech.rules import Rule
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from theory.online.stiff_equations import check_length_overflow, compute_clipped_length, integrate_stiff_equations
 
 ATOL = 1e-12

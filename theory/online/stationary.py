@@ -34,7 +34,8 @@ from statmech.order_parameters import angle_from_versine
 from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.results.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
 from statmech.runtime.devices import use_cpu_double_precision
-from statmech.scenarios.online import OnlineCell, Scenario
+from statmech.scenarios.online import Scenario
+from statmech.scenarios.online_student import OnlineCell
 from statmech.schedules import TimeDependence
 from theory.online.averages import compute_rule_averages
 from theory.online.rate_terms import compute_rate_terms

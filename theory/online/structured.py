@@ -37,7 +37,7 @@ import numpy as np
 from statmech.modes import Modes
 from statmech.numerics.gaussian import one_minus_cos
 from statmech.order_parameters import angle_from_components
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from theory.online.scaled_averages import StudentFields, compute_field_averages, compute_pair_field_average
 from theory.online.stiff_equations import compute_clipped_length
 from theory.online.students import Students, count_distinct_students, make_pair_indices

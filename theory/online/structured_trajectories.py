@@ -14,7 +14,7 @@ import numpy as np
 from statmech.modes import condense_modes, make_modes
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from theory.online.stiff_equations import check_length_overflow, integrate_stiff_equations
 from theory.online.structured import ModeEquations
 from theory.online.structured_jacobian import compute_jacobian

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 
 
 class Students(NamedTuple):

@@ -18,7 +18,7 @@ from statmech.parameters import RealParameterFamily, get_real_parameter_family
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.forks import record_jax_use
 from statmech.runtime.programs import pad_array_length
-from statmech.scenarios.online import OnlineCell
+from statmech.scenarios.online_student import OnlineCell
 from theory.fluctuations import student_fluctuations
 from theory.fluctuations.student_fluctuations import StudentFluctuations
 from theory.numerics.dormand_prince import pad_times

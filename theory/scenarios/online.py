@@ -11,7 +11,8 @@ import numpy as np
 from statmech import order_parameters
 from statmech.results.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.runtime.devices import has_jax
-from statmech.scenarios.online import OnlineCell, Scenario
+from statmech.scenarios.online import Scenario
+from statmech.scenarios.online_student import OnlineCell
 from statmech.scenarios.step_sizes import count_steps
 from statmech.scenarios.variables import BIAS_SUFFIX, LOCAL_FIELD_DESCRIPTIONS
 from statmech.votes.equal_students import majority_vote_error, mean_weight_vector_error
