@@ -76,7 +76,6 @@ from statmech.scenarios.online_learning import (
     SimulationEngine,
 )
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.step_sizes import find_excessive_rates, find_step_count_problems
 from statmech.scenarios.variables import Variable
 from statmech.schedules import CONSTANT_SCHEDULE, TimeDependence
 
@@ -141,318 +140,6 @@ LABEL_ERROR_VARIABLE = Variable(
 # seconds per step of a seed, on one core in float64; a unit is one of the K + M student and teacher units
 NETWORK_STEP_SECONDS, NETWORK_STEP_SECONDS_PER_UNIT, NETWORK_STEP_SECONDS_PER_PAIR = 2e-8, 8e-9, 1.3e-9
 NETWORK_STEP_SECONDS_PER_WEIGHT = 6.5e-9
-
-
-class Network(OnlineLearning):
-    """Two-layer networks that learn online from a teacher network.
-
-    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
-
-    >>> network = Network(network="erf", M=2, K=[2, 3], N=1000, eta=1.5, t=[0, 10], seeds=4)
-    >>> network.shape, [cell.K for cell in network.cells()]
-    ({'K': 2}, [2, 3])
-    """
-
-    CHOICE: ClassVar = "network"
-    KINDS: ClassVar = ACTIVATIONS
-    OPTIMISABLE_KEYS: ClassVar = ("eta", "dropout")
-    STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("noise",)
-    AXES: ClassVar[tuple[str, ...]] = (
-        *("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", "dropout", PARAMETERS),
-    )
-    OMITTED_DEFAULTS: ClassVar = {"inputs": Gaussian(), "dropout": 0.0}
-    TITLE: ClassVar = "networks"
-    CITES: ClassVar[tuple[str, ...]] = ("saad1995", "biehl1995", "goldt2019")
-    UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019",)
-    NON_KEY_COORDINATES: ClassVar = {
-        "student": ConfigKey("student", "student, a unit of the network", int),
-        "other": ConfigKey("other", "another student, or the same", int),
-        "teacher_unit": ConfigKey("teacher_unit", "teacher unit", int),
-        "other_teacher_unit": ConfigKey("other_teacher_unit", "another teacher unit, or the same", int),
-        "teacher_T": ConfigKey("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
-        "w": ConfigKey("w", "weight of a teacher unit in the output", symbol="$w$"),
-        **OPTIMUM_COORDINATES,
-    }
-    PAGE: ClassVar[Page | None] = Page(
-        x_key="t",
-        start={
-            "network": ["erf"],
-            "M": 2,
-            "K": 2,
-            "N": 1000,
-            "eta": 1.5,
-            "t": 100,
-            "start": {"Q": 0.25, "R": {"diagonal": 0.05}},
-            "seeds": 16,
-        },
-        num_points=30,
-        inputs=("spectrum", "power_law"),
-        view=View(x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
-        preset_views={
-            "Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
-            "Yoshida & Okada: inputs of two variances": View(
-                {"eta": 0.3, "t": 240, "inputs": {"spectrum": {"eigenvalues": [0.4, 1.6]}}},
-                x="t",
-                show=("eps_g", "specialisation"),
-                log=("y",),
-                runs=True,
-                figures=("plateau_spread",),
-            ),
-        },
-    )
-    equations: ClassVar = (
-        r"e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k)",
-        r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,v_k\,g'(h_k)\,e\,\mathbf x",
-        r"v_k \leftarrow v_k + \tfrac{\eta_v}{N}\,g(h_k)\,e",
-        r"\epsilon_g = \tfrac12\langle e^2\rangle",
-    )
-
-    network: Annotated[NameOrAxis, one_of(ACTIVATIONS, "an activation")] = Field(description="activation of the units")
-    M: UnitCountAxis = config_key(2, description="number of teacher units", symbol="$M$")
-    K: UnitCountAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
-    N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
-    inputs: InputsAxis = make_inputs_field()
-    eta: EtaOverTime = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")
-    eta_v: NonnegativeAxis = config_key(
-        0.0, description="learning rate of the second layer; 0 keeps it fixed", symbol=r"$\eta_v$"
-    )
-    noise: NoiseOverTime = config_key(
-        0.0, description="standard deviation of the noise, on the teacher's output", symbol=r"$\sigma$"
-    )
-    decay: NonnegativeAxis = config_key(
-        0.0,
-        description="weight decay, of the first layer: a step subtracts decay/N times the weights",
-        symbol=r"$\nu$",
-    )
-    dropout: DropoutOverTime = config_key(
-        0.0,
-        description="dropout: probability that a unit is silent, for each example; active ones count 1/(1 - p) times",
-        symbol="$p$",
-    )
-    teacher: Annotated[
-        Any, make_keyword_or_section_type(["orthonormal"], TeacherSection, "a teacher", TEACHER_KEYWORD_HINTS)
-    ] = Field(
-        default=TeacherSection.model_validate({}),
-        description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
-    )
-    start: Annotated[Any, make_keyword_or_section_type(["drawn", "learnt"], NetworkStart, "a start")] = Field(
-        default="drawn",
-        description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; others vanish), "
-        "{drawn: variance, v} or {Q, R, v}",
-    )
-    t: RecordedTimes
-    dtype: SimulationDtype = "float64"
-    engine: SimulationEngine = "gram"
-
-    @field_validator("teacher")
-    @classmethod
-    def _convert_to_section(cls, teacher: str | TeacherSection) -> TeacherSection:
-        """Convert a teacher given as a keyword to a section."""
-        return TeacherSection.model_validate({"T": teacher}) if isinstance(teacher, str) else teacher
-
-    def _find_problems(self) -> Iterator[Problem]:
-        yield from self._find_size_problems()
-        yield from self._find_input_problems()
-        yield from (matrix_problems := list(self._find_matrix_problems()))
-        if self.teacher.output == "sign" and not matrix_problems:
-            yield from self._find_constant_labels()
-        yield from self._find_control_problems(matrix_problems)
-
-    def _find_control_problems(self, matrix_problems: list[Problem]) -> Iterator[Problem]:
-        """Find functions of time that are not supported for networks."""
-        yield from self._find_time_function_problems()
-        names = self.time_dependent_keys
-        if names and any(inputs != Gaussian() for inputs in ensure_tuple(self.inputs)):
-            yield (names[0],), "changes with time for gaussian inputs of equal variance only"
-        if any(options.points > 1 for options in self.optimal_keys.get("dropout", ())):
-            yield ("dropout",), "an optimal dropout is constant on segments: between points it would leave its bounds"
-        if not matrix_problems and self.optimal_keys:
-            if self.unsolved:
-                first = next(iter(self.optimal_keys))
-                yield (CONFIG_KEYS_BY_CONTROL.get(first, first),), f"has no optimum without equations: {self.unsolved}"
-            elif self.has_symmetric_start or self.has_identical_start:
-                yield (
-                    ("start",),
-                    "an optimum needs students that start unequal, because others stay on the plateau: "
-                    "give their overlaps, as in start: {Q: 0.25, R: {diagonal: 0.05}}",
-                )
-
-    def _find_size_problems(self) -> Iterator[Problem]:
-        """Find the first invalid combination of N, K, M and rates."""
-        for values in self.iterate_combinations("K", "M", "N", "decay"):
-            K, M, N = (values[name] for name in ("K", "M", "N"))
-            if N < K + M:
-                units = f"M = {M} teacher units and K = {K} student units"
-                yield ("N",), f"N = {N} is too small for {units}: N must be at least K + M"
-                return
-            if problem := next(find_excessive_rates("decay", values["decay"], N), None):
-                yield problem
-                return
-        yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
-
-    def _find_input_problems(self) -> Iterator[Problem]:
-        """Find the first distribution of inputs that networks do not support."""
-        not_normal = (
-            (("inputs",), _explain_nonnormal_fields(inputs))
-            for inputs in ensure_tuple(self.inputs)
-            if not inputs.normal_fields
-        )
-        combinations = self.iterate_combinations("inputs", "N", "K", "M", "network")
-        direction_problems = (problem for values in combinations if (problem := _find_teacher_unit_problem(**values)))
-        if problem := next(
-            chain(
-                find_input_dimension_problems(self), find_unsuited_online_inputs(self), not_normal, direction_problems
-            ),
-            None,
-        ):
-            yield problem
-
-    def _find_matrix_problems(self) -> Iterator[Problem]:
-        """Find the first problem in the matrices of the teacher or the student."""
-        for K, M in self.list_value_pairs("K", "M"):
-            for sentence in self.teacher.problems(M, self.dtype):
-                yield ("teacher",), sentence
-                return
-            if self.start == "learnt" and K < M:
-                yield (
-                    ("start",),
-                    f"learnt needs a student unit for each unit of the teacher: K = {K} is less than M = {M}",
-                )
-                return
-            for sentence in self.make_start(K, M).problems(K, self.teacher.compute_matrices(M)[0], self.dtype):
-                yield ("start",), sentence
-                return
-
-    def _find_constant_labels(self) -> Iterator[Problem]:
-        """Find teachers with `output: sign` that give all examples the same label."""
-        for cell in self.cells():
-            g = cell.teacher_activation.both(ACTIVATION_SIGN_TEST_FIELDS)[0]
-            terms = np.outer(cell.w, [g.min(), g.max()])
-            if terms.min() >= 0 or terms.max() <= 0:
-                sign = "negative" if terms.min() >= 0 else "positive"
-                units = f"a weighted sum of {cell.teacher_activation.label} units is never {sign} with these w"
-                reason = f"output sign gives all examples the same label, as {units}"
-                yield ("teacher",), f"{reason}; use weights of both signs, or erf units"
-                return
-
-    def make_start(self, K: int, M: int) -> NetworkStart:
-        """Return the student units at t = 0, also if the start is a keyword."""
-        if isinstance(self.start, NetworkStart):
-            return self.start
-        return DRAWN_NETWORK_START if self.start == "drawn" else make_learnt_start(K, *self.teacher.compute_matrices(M))
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return NETWORK_VARIABLES | ({"label_error": LABEL_ERROR_VARIABLE} if self.teacher.output == "sign" else {})
-
-    @property
-    def unsolved(self) -> str:
-        """Reason why theory can solve no parameter combination, or an empty string."""
-        reason = ""
-        for cell in self.cells():
-            if not (cell_reason := cell.unsolved):
-                return ""
-            reason = reason or cell_reason
-        return reason
-
-    @property
-    def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {} if any(inputs.modes_depend_on_N for inputs in ensure_tuple(self.inputs)) else {"N": None}
-
-    @property
-    def has_equal_starts(self) -> bool:
-        """False, because student units with equal starts specialise to different teacher units."""
-        return False
-
-    @property
-    def has_fast_theory(self) -> bool:
-        """True unless theory averages over four or more fields by quadrature."""
-        return all(
-            cell.averaging_method != "quadrature" or cell.K + cell.M < MAX_QUADRATURE_UNITS for cell in self.cells()
-        )
-
-    @property
-    def has_identical_start(self) -> bool:
-        """True if some network has identical student units at the start."""
-        return any(cell.has_identical_start for cell in self.cells())
-
-    @property
-    def has_symmetric_start(self) -> bool:
-        """True if some network starts in a symmetric state, so that theory stays on the plateau."""
-        return any(cell.has_symmetric_start for cell in self.cells())
-
-    @property
-    def expected_deviation_reason(self) -> str:
-        return SYMMETRIC_START_NOTE if self.has_symmetric_start else self._explain_dominant_direction()
-
-    def _explain_dominant_direction(self) -> str:
-        """Explain why theory is inexact if one direction dominates the variance of the inputs."""
-        for inputs, N in list_inputs_and_dimensions(self):
-            modes = inputs.modes(N)
-            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_VARIANCE_FRACTION:
-                variance = f"{fraction:.0%} of the variance of {format_inputs_label(inputs)}"
-                return f"one direction has {variance}, but theory assumes many comparable directions"
-        return ""
-
-    @property
-    def recorded_coordinates(self) -> dict[str, np.ndarray]:
-        """Coordinates of the dataset dimensions other than the sweep axes."""
-        students, teachers = (np.arange(1, max(ensure_tuple(number)) + 1) for number in (self.K, self.M))
-        units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
-        return super().recorded_coordinates | units
-
-    @property
-    def derived_coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """Coordinates T and w of the teacher, along the sweep dimension of M if M is an axis."""
-        dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
-        numbers, largest = ensure_tuple(self.M), max(ensure_tuple(self.M))
-        T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
-        for index, M in enumerate(numbers):
-            T[index, :M, :M], w[index, :M] = self.teacher.compute_matrices(M)
-        if not dims:
-            T, w = T[0], w[0]
-        return {"teacher_T": ((*dims, "teacher_unit", "other_teacher_unit"), T), "w": ((*dims, "teacher_unit"), w)}
-
-    def estimate_seconds_per_seed(self) -> float:
-        """Estimate the seconds per seed for all parameter combinations on one core."""
-        cells = math.prod(self.shape.values())
-        call_seconds = cells * BATCH_OVERHEAD_SECONDS / min(self.seeds, self.seeds_per_batch)
-        return call_seconds + super().estimate_seconds_per_seed()
-
-    def _estimate_step_seconds(self, cell: NetworkCell) -> float:
-        """Estimate the seconds per step and seed."""
-        if self.uses_weight_vectors(cell):
-            return NETWORK_STEP_SECONDS + NETWORK_STEP_SECONDS_PER_WEIGHT * cell.N
-        units = cell.K + cell.M
-        return (
-            NETWORK_STEP_SECONDS + (NETWORK_STEP_SECONDS_PER_UNIT + NETWORK_STEP_SECONDS_PER_PAIR * units) * units
-        ) * max(cell.num_gram_variance_groups, 1)
-
-    def _make_program_key(self, cell: NetworkCell) -> tuple[Any, ...]:
-        """Return the activation's family, the numbers of units, and N if the engine uses weight vectors."""
-        family, flags = get_real_parameter_family(cell.activation), (cell.sign, *cell.program_flags)
-        sizes = (cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.num_gram_variance_groups,)
-        return family, cell.K, cell.M, *flags, *dict(cell.controls), *sizes
-
-    def uses_weight_vectors(self, cell: NetworkCell) -> bool:
-        """Return True if a cell is simulated with weight vectors instead of the Gram matrix."""
-        return self.engine == "vectors" or not (cell.inputs.isotropic or cell.num_gram_variance_groups)
-
-    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
-        activation = self.make_component(values)
-        teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
-        return NetworkCell(
-            name=values["network"],
-            activation=activation,
-            teacher_activation=teacher_units,
-            **{name: get_initial_value(values[name]) for name in NUMERIC_NETWORK_KEYS},
-            dropout=get_initial_value(values.get("dropout", 0.0)),
-            controls=find_controls(values),
-            inputs=values.get("inputs", Gaussian()),
-            teacher=self.teacher,
-            start=self.make_start(values["K"], values["M"]),
-            index=index,
-        )
 
 
 @dataclass(frozen=True)
@@ -626,6 +313,316 @@ class NetworkCell(ControlledCell):
         if self.inputs != Gaussian():
             identity["inputs"] = inputs_to_config(self.inputs)
         return identity
+
+
+class Network(OnlineLearning):
+    """Two-layer networks that learn online from a teacher network.
+
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
+
+    >>> network = Network(network="erf", M=2, K=[2, 3], N=1000, eta=1.5, t=[0, 10], seeds=4)
+    >>> network.shape, [cell.K for cell in network.cells()]
+    ({'K': 2}, [2, 3])
+    """
+
+    CHOICE: ClassVar = "network"
+    CELL_CLASS: ClassVar[type[NetworkCell]] = NetworkCell
+    KINDS: ClassVar = ACTIVATIONS
+    OPTIMISABLE_KEYS: ClassVar = ("eta", "dropout")
+    STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("noise",)
+    AXES: ClassVar[tuple[str, ...]] = (
+        *("network", "M", "K", "N", "inputs", "eta", "eta_v", "noise", "decay", "dropout", PARAMETERS),
+    )
+    OMITTED_DEFAULTS: ClassVar = {"inputs": Gaussian(), "dropout": 0.0}
+    TITLE: ClassVar = "networks"
+    CITES: ClassVar[tuple[str, ...]] = ("saad1995", "biehl1995", "goldt2019")
+    UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019",)
+    NON_KEY_COORDINATES: ClassVar = {
+        "student": ConfigKey("student", "student, a unit of the network", int),
+        "other": ConfigKey("other", "another student, or the same", int),
+        "teacher_unit": ConfigKey("teacher_unit", "teacher unit", int),
+        "other_teacher_unit": ConfigKey("other_teacher_unit", "another teacher unit, or the same", int),
+        "teacher_T": ConfigKey("teacher_T", "overlap of two teacher units, B_m.B_n/N", symbol="$T$"),
+        "w": ConfigKey("w", "weight of a teacher unit in the output", symbol="$w$"),
+        **OPTIMUM_COORDINATES,
+    }
+    PAGE: ClassVar[Page | None] = Page(
+        x_key="t",
+        start={
+            "network": ["erf"],
+            "M": 2,
+            "K": 2,
+            "N": 1000,
+            "eta": 1.5,
+            "t": 100,
+            "start": {"Q": 0.25, "R": {"diagonal": 0.05}},
+            "seeds": 16,
+        },
+        num_points=30,
+        inputs=("spectrum", "power_law"),
+        view=View(x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
+        preset_views={
+            "Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
+            "Yoshida & Okada: inputs of two variances": View(
+                {"eta": 0.3, "t": 240, "inputs": {"spectrum": {"eigenvalues": [0.4, 1.6]}}},
+                x="t",
+                show=("eps_g", "specialisation"),
+                log=("y",),
+                runs=True,
+                figures=("plateau_spread",),
+            ),
+        },
+    )
+    equations: ClassVar = (
+        r"e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k)",
+        r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,v_k\,g'(h_k)\,e\,\mathbf x",
+        r"v_k \leftarrow v_k + \tfrac{\eta_v}{N}\,g(h_k)\,e",
+        r"\epsilon_g = \tfrac12\langle e^2\rangle",
+    )
+
+    network: Annotated[NameOrAxis, one_of(ACTIVATIONS, "an activation")] = Field(description="activation of the units")
+    M: UnitCountAxis = config_key(2, description="number of teacher units", symbol="$M$")
+    K: UnitCountAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
+    N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
+    inputs: InputsAxis = make_inputs_field()
+    eta: EtaOverTime = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")
+    eta_v: NonnegativeAxis = config_key(
+        0.0, description="learning rate of the second layer; 0 keeps it fixed", symbol=r"$\eta_v$"
+    )
+    noise: NoiseOverTime = config_key(
+        0.0, description="standard deviation of the noise, on the teacher's output", symbol=r"$\sigma$"
+    )
+    decay: NonnegativeAxis = config_key(
+        0.0,
+        description="weight decay, of the first layer: a step subtracts decay/N times the weights",
+        symbol=r"$\nu$",
+    )
+    dropout: DropoutOverTime = config_key(
+        0.0,
+        description="dropout: probability that a unit is silent, for each example; active ones count 1/(1 - p) times",
+        symbol="$p$",
+    )
+    teacher: Annotated[
+        Any, make_keyword_or_section_type(["orthonormal"], TeacherSection, "a teacher", TEACHER_KEYWORD_HINTS)
+    ] = Field(
+        default=TeacherSection.model_validate({}),
+        description="teacher, orthonormal or {T, w, output}: products, output weights, linear or sign",
+    )
+    start: Annotated[Any, make_keyword_or_section_type(["drawn", "learnt"], NetworkStart, "a start")] = Field(
+        default="drawn",
+        description="start, at t = 0: drawn (entries from N(0,1)), learnt (the teacher's units; others vanish), "
+        "{drawn: variance, v} or {Q, R, v}",
+    )
+    t: RecordedTimes
+    dtype: SimulationDtype = "float64"
+    engine: SimulationEngine = "gram"
+
+    @field_validator("teacher")
+    @classmethod
+    def _convert_to_section(cls, teacher: str | TeacherSection) -> TeacherSection:
+        """Convert a teacher given as a keyword to a section."""
+        return TeacherSection.model_validate({"T": teacher}) if isinstance(teacher, str) else teacher
+
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from self._find_size_problems()
+        yield from self._find_step_problems()
+        yield from self._find_input_problems()
+        yield from (matrix_problems := list(self._find_matrix_problems()))
+        if self.teacher.output == "sign" and not matrix_problems:
+            yield from self._find_constant_labels()
+        yield from self._find_control_problems(matrix_problems)
+
+    def _find_control_problems(self, matrix_problems: list[Problem]) -> Iterator[Problem]:
+        """Find functions of time that are not supported for networks."""
+        yield from self._find_time_function_problems()
+        if any(options.points > 1 for options in self.optimal_keys.get("dropout", ())):
+            yield ("dropout",), "an optimal dropout is constant on segments: between points it would leave its bounds"
+        if not matrix_problems and self.optimal_keys:
+            if self.unsolved:
+                first = next(iter(self.optimal_keys))
+                yield (CONFIG_KEYS_BY_CONTROL.get(first, first),), f"has no optimum without equations: {self.unsolved}"
+            elif self.has_symmetric_start or self.has_identical_start:
+                yield (
+                    ("start",),
+                    "an optimum needs students that start unequal, because others stay on the plateau: "
+                    "give their overlaps, as in start: {Q: 0.25, R: {diagonal: 0.05}}",
+                )
+
+    def _find_size_problems(self) -> Iterator[Problem]:
+        """Find the first combination of K and M that is too large for N."""
+        for values in self.iterate_combinations("K", "M", "N"):
+            K, M, N = (values[name] for name in ("K", "M", "N"))
+            if N < K + M:
+                units = f"M = {M} teacher units and K = {K} student units"
+                yield ("N",), f"N = {N} is too small for {units}: N must be at least K + M"
+                return
+
+    def _find_input_problems(self) -> Iterator[Problem]:
+        """Find the first distribution of inputs that networks do not support."""
+        not_normal = (
+            (("inputs",), _explain_nonnormal_fields(inputs))
+            for inputs in ensure_tuple(self.inputs)
+            if not inputs.normal_fields
+        )
+        combinations = self.iterate_combinations("inputs", "N", "K", "M", "network")
+        direction_problems = (problem for values in combinations if (problem := _find_teacher_unit_problem(**values)))
+        if problem := next(
+            chain(
+                find_input_dimension_problems(self), find_unsuited_online_inputs(self), not_normal, direction_problems
+            ),
+            None,
+        ):
+            yield problem
+
+    def _find_matrix_problems(self) -> Iterator[Problem]:
+        """Find the first problem in the matrices of the teacher or the student."""
+        for K, M in self.list_value_pairs("K", "M"):
+            for sentence in self.teacher.problems(M, self.dtype):
+                yield ("teacher",), sentence
+                return
+            if self.start == "learnt" and K < M:
+                yield (
+                    ("start",),
+                    f"learnt needs a student unit for each unit of the teacher: K = {K} is less than M = {M}",
+                )
+                return
+            for sentence in self.make_start(K, M).problems(K, self.teacher.compute_matrices(M)[0], self.dtype):
+                yield ("start",), sentence
+                return
+
+    def _find_constant_labels(self) -> Iterator[Problem]:
+        """Find teachers with `output: sign` that give all examples the same label."""
+        for cell in self.cells():
+            g = cell.teacher_activation.both(ACTIVATION_SIGN_TEST_FIELDS)[0]
+            terms = np.outer(cell.w, [g.min(), g.max()])
+            if terms.min() >= 0 or terms.max() <= 0:
+                sign = "negative" if terms.min() >= 0 else "positive"
+                units = f"a weighted sum of {cell.teacher_activation.label} units is never {sign} with these w"
+                reason = f"output sign gives all examples the same label, as {units}"
+                yield ("teacher",), f"{reason}; use weights of both signs, or erf units"
+                return
+
+    def make_start(self, K: int, M: int) -> NetworkStart:
+        """Return the student units at t = 0, also if the start is a keyword."""
+        if isinstance(self.start, NetworkStart):
+            return self.start
+        return DRAWN_NETWORK_START if self.start == "drawn" else make_learnt_start(K, *self.teacher.compute_matrices(M))
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return NETWORK_VARIABLES | ({"label_error": LABEL_ERROR_VARIABLE} if self.teacher.output == "sign" else {})
+
+    @property
+    def unsolved(self) -> str:
+        """Reason why theory can solve no parameter combination, or an empty string."""
+        reason = ""
+        for cell in self.cells():
+            if not (cell_reason := cell.unsolved):
+                return ""
+            reason = reason or cell_reason
+        return reason
+
+    @property
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
+        return {} if any(inputs.modes_depend_on_N for inputs in ensure_tuple(self.inputs)) else {"N": None}
+
+    @property
+    def has_equal_starts(self) -> bool:
+        """False, because student units with equal starts specialise to different teacher units."""
+        return False
+
+    @property
+    def has_fast_theory(self) -> bool:
+        """True unless theory averages over four or more fields by quadrature."""
+        return all(
+            cell.averaging_method != "quadrature" or cell.K + cell.M < MAX_QUADRATURE_UNITS for cell in self.cells()
+        )
+
+    @property
+    def has_identical_start(self) -> bool:
+        """True if some network has identical student units at the start."""
+        return any(cell.has_identical_start for cell in self.cells())
+
+    @property
+    def has_symmetric_start(self) -> bool:
+        """True if some network starts in a symmetric state, so that theory stays on the plateau."""
+        return any(cell.has_symmetric_start for cell in self.cells())
+
+    @property
+    def expected_deviation_reason(self) -> str:
+        return SYMMETRIC_START_NOTE if self.has_symmetric_start else self._explain_dominant_direction()
+
+    def _explain_dominant_direction(self) -> str:
+        """Explain why theory is inexact if one direction dominates the variance of the inputs."""
+        for inputs, N in list_inputs_and_dimensions(self):
+            modes = inputs.modes(N)
+            if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_VARIANCE_FRACTION:
+                variance = f"{fraction:.0%} of the variance of {format_inputs_label(inputs)}"
+                return f"one direction has {variance}, but theory assumes many comparable directions"
+        return ""
+
+    @property
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
+        """Coordinates of the dataset dimensions other than the sweep axes."""
+        students, teachers = (np.arange(1, max(ensure_tuple(number)) + 1) for number in (self.K, self.M))
+        units = {"student": students, "other": students, "teacher_unit": teachers, "other_teacher_unit": teachers}
+        return super().recorded_coordinates | units
+
+    @property
+    def derived_coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """Coordinates T and w of the teacher, along the sweep dimension of M if M is an axis."""
+        dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
+        numbers, largest = ensure_tuple(self.M), max(ensure_tuple(self.M))
+        T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
+        for index, M in enumerate(numbers):
+            T[index, :M, :M], w[index, :M] = self.teacher.compute_matrices(M)
+        if not dims:
+            T, w = T[0], w[0]
+        return {"teacher_T": ((*dims, "teacher_unit", "other_teacher_unit"), T), "w": ((*dims, "teacher_unit"), w)}
+
+    def estimate_seconds_per_seed(self) -> float:
+        """Estimate the seconds per seed for all parameter combinations on one core."""
+        cells = math.prod(self.shape.values())
+        call_seconds = cells * BATCH_OVERHEAD_SECONDS / min(self.seeds, self.seeds_per_batch)
+        return call_seconds + super().estimate_seconds_per_seed()
+
+    def _estimate_step_seconds(self, cell: NetworkCell) -> float:
+        """Estimate the seconds per step and seed."""
+        if self.uses_weight_vectors(cell):
+            return NETWORK_STEP_SECONDS + NETWORK_STEP_SECONDS_PER_WEIGHT * cell.N
+        units = cell.K + cell.M
+        return (
+            NETWORK_STEP_SECONDS + (NETWORK_STEP_SECONDS_PER_UNIT + NETWORK_STEP_SECONDS_PER_PAIR * units) * units
+        ) * max(cell.num_gram_variance_groups, 1)
+
+    def _make_program_key(self, cell: NetworkCell) -> tuple[Any, ...]:
+        """Return the activation's family, the numbers of units, and N if the engine uses weight vectors."""
+        family, flags = get_real_parameter_family(cell.activation), (cell.sign, *cell.program_flags)
+        sizes = (cell.N, cell.inputs) if self.uses_weight_vectors(cell) else (cell.num_gram_variance_groups,)
+        return family, cell.K, cell.M, *flags, *dict(cell.controls), *sizes
+
+    def uses_weight_vectors(self, cell: NetworkCell) -> bool:
+        """Return True if a cell is simulated with weight vectors instead of the Gram matrix."""
+        return self.engine == "vectors" or not (cell.inputs.isotropic or cell.num_gram_variance_groups)
+
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkCell:
+        activation = self.make_component(values)
+        numbers = {name: get_initial_value(values[name]) for name in NUMERIC_NETWORK_KEYS}
+        return self.CELL_CLASS(
+            name=values["network"],
+            activation=activation,
+            teacher_activation=ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation,
+            dropout=get_initial_value(values.get("dropout", 0.0)),
+            controls=find_controls(values),
+            inputs=values.get("inputs", Gaussian()),
+            teacher=self.teacher,
+            index=index,
+            **numbers | self.make_specific_values(values),
+        )
+
+    def make_specific_values(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of a cell that are specific to this kind."""
+        return {"start": self.make_start(values["K"], values["M"])}
 
 
 def _explain_nonnormal_fields(inputs: Inputs) -> str:

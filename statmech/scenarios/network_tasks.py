@@ -18,15 +18,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from statmech.activations import ACTIVATIONS, Linear
-from statmech.controls import get_initial_value
+from statmech.activations import Linear
 from statmech.errors import Problem
 from statmech.inputs import Gaussian
 from statmech.parameters import format_parameter_value
 from statmech.scenarios.axes import axis_of, ensure_tuple
-from statmech.scenarios.controlled_keys import OPTIMUM_COORDINATES, find_controls
+from statmech.scenarios.controlled_keys import OPTIMUM_COORDINATES
 from statmech.scenarios.keys import PARAMETERS, config_key, make_keyword_or_section_type
-from statmech.scenarios.network import NETWORK_VARIABLES, NUMERIC_NETWORK_KEYS, Network, NetworkCell, UnitCountAxis
+from statmech.scenarios.network import NETWORK_VARIABLES, Network, NetworkCell, UnitCountAxis
 from statmech.scenarios.network_matrices import StudentUnits, is_permutation_symmetric
 from statmech.scenarios.page import Page
 from statmech.scenarios.task_keys import TASK_ERRORS_VIEW, TASK_PAGE_OPTIONS, TaskCell, TaskKeys, TaskOverlapAxis
@@ -50,6 +49,65 @@ TasksStartAxis = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class NetworkTaskCell(TaskCell, NetworkCell):
+    """One grid point: the network, the M teacher units of all tasks, the heads, and the protocol."""
+
+    start: TasksStart  # type: ignore[assignment]
+    heads: int
+
+    @property
+    def teacher_units_per_task(self) -> int:
+        """Number of teacher units per task."""
+        return self.M // self.tasks
+
+    @property
+    def T(self) -> np.ndarray:
+        """Overlaps T of the teacher units of all tasks, shape (M, M)."""
+        return np.kron(self.task_overlaps, self.teacher.compute_matrices(self.teacher_units_per_task)[0])
+
+    @property
+    def w(self) -> np.ndarray:
+        """Second-layer weights of the teachers, shape (tasks, M), with 0 for units of other tasks."""
+        return np.kron(np.eye(self.tasks), self.teacher.compute_matrices(self.teacher_units_per_task)[1])
+
+    @property
+    def drawn(self) -> bool:
+        """True if the first-layer weights of the student are drawn at random."""
+        return self.start.is_drawn
+
+    @property
+    def units(self) -> StudentUnits:
+        """Student units at t = 0, with head weights v (heads, K)."""
+        return self.start.compute_start(self.K, self.T, self.heads)
+
+    @property
+    def has_identical_start(self) -> bool:
+        """True if all student units are identical at the start, and there is no dropout."""
+        R, Q, v = self.units
+        equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
+        return equal_starts and not self.has_dropout
+
+    @property
+    def has_symmetric_start(self) -> bool:
+        """True if the units at the start are different, but can be exchanged without any effect."""
+        if self.K == 1 or isinstance(self.activation, Linear) or self.has_identical_start:
+            return False
+        R, Q, v = self.units
+        return is_permutation_symmetric(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
+
+    @property
+    def message_description(self) -> str:
+        """Description of the tasks, the activation and the numeric keys for messages."""
+        overlap = format_parameter_value(self.overlap)
+        return f"{self.tasks} tasks of overlap {overlap}, {self.protocol}: {super().message_description}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Values that identify this cell."""
+        return super().identity | {"tasks": self.tasks, "batch": self.batch, **self.protocol_identity}
+
+
 class NetworkTasks(TaskKeys, Network):
     """Two-layer networks that learn several tasks online.
 
@@ -64,6 +122,7 @@ class NetworkTasks(TaskKeys, Network):
         *("network", "M", "K", "overlap", "protocol", "start", "N", "inputs"),
         *("eta", "eta_v", "batch", "noise", "decay", "dropout", PARAMETERS),
     )
+    CELL_CLASS: ClassVar = NetworkTaskCell
     CITES: ClassVar = (*Network.CITES, "lee2021")
     TITLE: ClassVar = "networks of several tasks"
     NON_KEY_COORDINATES: ClassVar = {
@@ -106,6 +165,7 @@ class NetworkTasks(TaskKeys, Network):
 
     def _find_problems(self) -> Iterator[Problem]:
         yield from self._find_size_problems()
+        yield from self._find_step_problems()
         yield from self.find_task_problems()
         yield from self._find_input_problems()
         yield from (matrix_problems := list(self._find_matrix_problems()))
@@ -188,83 +248,12 @@ class NetworkTasks(TaskKeys, Network):
         assert isinstance(cell, NetworkTaskCell)
         return *super()._make_program_key(cell), cell.tasks, cell.heads, cell.batch
 
-    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> NetworkTaskCell:
-        activation = self.make_component(values)
-        teacher_units = ACTIVATIONS[self.teacher.network]() if self.teacher.network else activation
-        start, M = values["start"], values["M"]
-        return NetworkTaskCell(
-            name=values["network"],
-            activation=activation,
-            teacher_activation=teacher_units,
-            **{name: get_initial_value(values[name]) for name in (*NUMERIC_NETWORK_KEYS, "batch", "overlap")}
-            | {"M": M * self.tasks},
-            dropout=get_initial_value(values.get("dropout", 0.0)),
-            controls=find_controls(values),
-            inputs=Gaussian(),
-            teacher=self.teacher,
-            start=DRAWN_TASKS_START if start == "drawn" else start,
-            index=index,
-            tasks=self.tasks,
-            heads=self.tasks if self.heads == "own" else 1,
-            protocol=values["protocol"],
-            switch=self.switch,
-        )
-
-
-@dataclass(frozen=True)
-class NetworkTaskCell(TaskCell, NetworkCell):
-    """One grid point: the network, the M teacher units of all tasks, the heads, and the protocol."""
-
-    start: TasksStart  # type: ignore[assignment]
-    heads: int
-
-    @property
-    def teacher_units_per_task(self) -> int:
-        """Number of teacher units per task."""
-        return self.M // self.tasks
-
-    @property
-    def T(self) -> np.ndarray:
-        """Overlaps T of the teacher units of all tasks, shape (M, M)."""
-        return np.kron(self.task_overlaps, self.teacher.compute_matrices(self.teacher_units_per_task)[0])
-
-    @property
-    def w(self) -> np.ndarray:
-        """Second-layer weights of the teachers, shape (tasks, M), with 0 for units of other tasks."""
-        return np.kron(np.eye(self.tasks), self.teacher.compute_matrices(self.teacher_units_per_task)[1])
-
-    @property
-    def drawn(self) -> bool:
-        """True if the first-layer weights of the student are drawn at random."""
-        return self.start.is_drawn
-
-    @property
-    def units(self) -> StudentUnits:
-        """Student units at t = 0, with head weights v (heads, K)."""
-        return self.start.compute_start(self.K, self.T, self.heads)
-
-    @property
-    def has_identical_start(self) -> bool:
-        """True if all student units are identical at the start, and there is no dropout."""
-        R, Q, v = self.units
-        equal_starts = self.K > 1 and not self.drawn and all(np.ptp(part, axis=0).max() == 0 for part in (R, Q, v.T))
-        return equal_starts and not self.has_dropout
-
-    @property
-    def has_symmetric_start(self) -> bool:
-        """True if the units at the start are different, but can be exchanged without any effect."""
-        if self.K == 1 or isinstance(self.activation, Linear) or self.has_identical_start:
-            return False
-        R, Q, v = self.units
-        return is_permutation_symmetric(Q) and all(np.ptp(part, axis=0).max() == 0 for part in (R, v.T))
-
-    @property
-    def message_description(self) -> str:
-        """Description of the tasks, the activation and the numeric keys for messages."""
-        overlap = format_parameter_value(self.overlap)
-        return f"{self.tasks} tasks of overlap {overlap}, {self.protocol}: {super().message_description}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Values that identify this cell."""
-        return super().identity | {"tasks": self.tasks, "batch": self.batch, **self.protocol_identity}
+    def make_specific_values(self, values: dict[str, Any]) -> dict[str, Any]:
+        task_values = {name: values[name] for name in ("overlap", "protocol", "batch")}
+        return task_values | {
+            "M": self.tasks * values["M"],
+            "start": DRAWN_TASKS_START if values["start"] == "drawn" else values["start"],
+            "tasks": self.tasks,
+            "heads": self.tasks if self.heads == "own" else 1,
+            "switch": self.switch,
+        }

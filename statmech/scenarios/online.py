@@ -207,11 +207,8 @@ class Scenario(OnlineStudent):
         if not self.time_dependent_keys:
             return
         yield from super()._find_time_function_problems()
-        name = self.time_dependent_keys[0]
-        if not all(inputs.has_isotropic_normal_fields for inputs in ensure_tuple(self.inputs)):
-            yield (name,), "changes with time for gaussian inputs of equal variance only"
         if self.corrections and (self.optimal_keys or max(ensure_tuple(self.K)) > 1):
-            yield ("corrections",), f"need one student, K = 1, if {name} is a function of time"
+            yield ("corrections",), f"need one student, K = 1, if {self.time_dependent_keys[0]} is a function of time"
         if self.optimal_keys and not self.has_equal_starts:
             yield ("start",), "an optimal learning rate needs students with equal starts"
 

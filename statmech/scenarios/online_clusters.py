@@ -136,5 +136,5 @@ class OnlineClusters(OnlineStudent):
             return STEP_SECONDS_PER_VARIANCE_GROUP * cell.num_gram_variance_groups
         return super()._estimate_step_seconds(cell)
 
-    def make_example_values(self, values: dict[str, Any]) -> dict[str, Any]:
+    def make_specific_values(self, values: dict[str, Any]) -> dict[str, Any]:
         return {"inputs": values["inputs"].cluster_spectrum, "clusters": self.make_component(values, "clusters")}

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from statmech.controls import is_time_dependent
 from statmech.errors import Problem
+from statmech.inputs import Gaussian
 from statmech.optima import OptimalControlOptions
 from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.base import AbstractScenario
@@ -21,6 +22,7 @@ from statmech.scenarios.controlled_keys import (
     make_optimum_coordinates,
 )
 from statmech.scenarios.keys import Times, config_key
+from statmech.scenarios.step_sizes import find_excessive_rates, find_step_count_problems
 from statmech.scenarios.variables import Variable
 
 BATCH_OVERHEAD_SECONDS = 3e-3  # overhead of one batch of seeds
@@ -58,10 +60,22 @@ class OnlineLearning(AbstractScenario):
         """Names of the keys that are functions of time."""
         return [name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))]
 
+    def _find_step_problems(self) -> Iterator[Problem]:
+        """Find too many steps, and the first rate of drift or decay that exceeds N."""
+        yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
+        for name in ("drift", "decay"):
+            for rate, N in self.list_value_pairs(name, "N") if name in self.axis_values() else ():
+                if problem := next(find_excessive_rates(name, rate, N), None):
+                    yield problem
+                    return
+
     def _find_time_function_problems(self) -> Iterator[Problem]:
-        """Find functions of time that change too late, and unsupported objectives of optimal keys."""
+        """Find functions of time that are not supported, and unsupported objectives of optimal keys."""
         yield from find_late_control_changes(self.axis_values(), self.t[-1])
         yield from find_objective_problems(self.optimal_keys, getattr(self, "tasks", 1))
+        distributions = ensure_tuple(self.axis_values().get("inputs", Gaussian()))
+        if self.time_dependent_keys and not all(inputs.has_isotropic_normal_fields for inputs in distributions):
+            yield (self.time_dependent_keys[0],), "changes with time for gaussian inputs of equal variance only"
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:

@@ -155,5 +155,5 @@ class OnlineRows(OnlineStudent):
     def _make_program_key(self, cell: OnlineCell) -> tuple[Any, ...]:
         return *super()._make_program_key(cell), cell.inputs
 
-    def make_example_values(self, values: dict[str, Any]) -> dict[str, Any]:
+    def make_specific_values(self, values: dict[str, Any]) -> dict[str, Any]:
         return {"N": get_or_assume_table_shape(values["inputs"])[1]}

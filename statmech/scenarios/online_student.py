@@ -28,12 +28,7 @@ from statmech.scenarios.initial_conditions import DRAWN_START_LARGE_N_LIMIT, Ord
 from statmech.scenarios.keys import NonnegativeAxis, config_key, make_keyword_or_section_type, one_of
 from statmech.scenarios.online_learning import OnlineLearning, RecordedTimes
 from statmech.scenarios.schedules import OptionalSchedule
-from statmech.scenarios.step_sizes import (
-    DEFAULT_ANNEALING,
-    find_annealing_problems,
-    find_excessive_rates,
-    find_step_count_problems,
-)
+from statmech.scenarios.step_sizes import DEFAULT_ANNEALING, find_annealing_problems
 from statmech.schedules import LEARNING_RATE_SCHEDULES, TimeDependence
 
 MIN_SCHEDULE_T0 = 1e-300  # smaller values are subnormal, and may be rounded to 0
@@ -203,19 +198,10 @@ class OnlineStudent(OnlineLearning):
 
     def _find_problems(self) -> Iterator[Problem]:
         if "N" in self.AXES:  # otherwise N follows from a table
-            yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
-            yield from self._find_rate_problems()
+            yield from self._find_step_problems()
         yield from self._find_start_problems()
         yield from find_annealing_problems(self.schedule, self.annealing)
         yield from self._find_time_function_problems()
-
-    def _find_rate_problems(self) -> Iterator[Problem]:
-        """Find the first rate of drift or decay that exceeds N."""
-        for name in ("drift", "decay"):
-            for rate, N in self.list_value_pairs(name, "N") if name in self.axis_values() else ():
-                if problem := next(find_excessive_rates(name, rate, N), None):
-                    yield problem
-                    return
 
     def _find_start_problems(self) -> Iterator[Problem]:
         """Find the first reason why the rules or the numbers of students do not allow the start."""
@@ -253,12 +239,11 @@ class OnlineStudent(OnlineLearning):
         return get_real_parameter_family(cell.rule), bool(cell.nondefault_time_dependence), sizes
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> OnlineCell:
-        example_values = {
+        common_values = {
             "K": values.get("K", 1),
             "N": values.get("N"),
             "inputs": values.get("inputs"),
             "flip": get_initial_value(values.get("flip", 0.0)),
-            **self.make_example_values(values),
         }
         return self.CELL_CLASS(
             name=values["rule"],
@@ -267,9 +252,9 @@ class OnlineStudent(OnlineLearning):
             controls=find_controls(values),
             index=index,
             **{name: values[name] for name in self.OMITTED_DEFAULTS if name in values},
-            **example_values,
+            **common_values | self.make_specific_values(values),
         )
 
-    def make_example_values(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values of a cell that its examples determine."""
+    def make_specific_values(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of a cell that are specific to this kind, and replace its common values."""
         return {}

@@ -180,11 +180,6 @@ class OnlineTasks(TaskKeys, OnlineStudent):
             "length": replace(ONLINE_VARIABLES["length"], dims=("t",)),
         }
 
-    @property
-    def recorded_coordinates(self) -> dict[str, np.ndarray]:
-        """Coordinates of times and tasks and, for optimal keys, of controls and searches."""
-        return super().recorded_coordinates | {"task": np.arange(1, self.tasks + 1)}
-
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
         assert isinstance(cell, OnlineTaskCell)
         if self.engine == "gram":
@@ -197,6 +192,6 @@ class OnlineTasks(TaskKeys, OnlineStudent):
         varying = cell.annealing, cell.control_segment_layout[1]
         return get_real_parameter_family(cell.rule), cell.batch, *varying, self.engine == "vectors" and cell.N
 
-    def make_example_values(self, values: dict[str, Any]) -> dict[str, Any]:
+    def make_specific_values(self, values: dict[str, Any]) -> dict[str, Any]:
         task_values = {name: values[name] for name in ("overlap", "protocol", "batch")}
         return {"inputs": Gaussian(), "tasks": self.tasks, "switch": self.switch, **task_values}

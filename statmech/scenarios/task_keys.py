@@ -133,6 +133,11 @@ class TaskKeys(OnlineLearning):
         return -1 / max(self.tasks - 1, 1)
 
     @property
+    def recorded_coordinates(self) -> dict[str, np.ndarray]:
+        """Coordinates of the dataset dimensions other than the sweep axes."""
+        return super().recorded_coordinates | {"task": np.arange(1, self.tasks + 1)}
+
+    @property
     def derived_coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         """Coordinate of the examples seen per input dimension, along `batch` if this is an axis."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "batch" in group)
