@@ -135,6 +135,18 @@ def test_a_parameter_given_once_applies_to_all_rules_that_have_it():
     assert cells[1].rule_parameters == {"eta": 1.0, "margin": 0.5}
 
 
+@pytest.mark.parametrize("kind", [kind for kind in get_kinds().values() if kind.CHOICE == "rule"])
+def test_keys_of_online_learning_are_listed_in_the_order_of_the_axes(kind):
+    fields = kind.list_fields()
+    assert [name for name in fields if name in kind.AXES] == [name for name in kind.AXES if name in fields]
+
+
+def test_a_config_has_the_keys_in_the_order_in_which_they_are_listed():
+    config = Scenario(**GOOD, decay=0.1, drift=0.1, seeds=3).config()
+    assert [*config] == [name for name in Scenario.list_keys() if name in config]
+    assert [*config][:8] == ["seeds", "key", "rule", "K", "N", "inputs", "flip", "drift"]
+
+
 def test_the_schema_contains_every_key_rule_and_learner():
     for made, kind in zip(make_config_schema()["anyOf"], get_kinds().values(), strict=True):
         assert set(kind.list_keys()) == set(made["properties"])

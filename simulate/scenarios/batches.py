@@ -27,19 +27,16 @@ from statmech.scenarios.cost import estimate_cost
 from statmech.scenarios.step_sizes import count_steps
 
 if TYPE_CHECKING:  # at run time, only the scenario's own kind is imported
-    from statmech.scenarios.network import Network, NetworkCell
-    from statmech.scenarios.online import Scenario
-    from statmech.scenarios.online_clusters import OnlineClusterCell, OnlineClusters
-    from statmech.scenarios.online_rows import OnlineRows, OnlineRowsCell
+    from statmech.scenarios.network import NetworkCell
+    from statmech.scenarios.online_learning import OnlineLearning
     from statmech.scenarios.online_student import OnlineCell
-    from statmech.scenarios.online_tasks import OnlineTaskCell, OnlineTasks
 
 MIN_BATCH_SEEDS = 8  # fewer seeds take as long as 8
 MIN_SEEDS_PER_BATCH_PART = (
     16  # splitting occupies more cores, but two parts of 8 seeds take 1.5 times as long as a batch of 16
 )
 MAX_PROGRAM_CALLS_PER_UNIT = 16  # program calls: the cells of a unit fold their random keys together
-C = TypeVar("C", "OnlineCell", "NetworkCell", "OnlineClusterCell", "OnlineRowsCell", "OnlineTaskCell")
+C = TypeVar("C", bound="OnlineCell | NetworkCell")
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class BatchUnit(Generic[C]):
 class BatchSimulator(units.Simulator, Generic[C]):
     """Simulator of batches of seeds on one of two engines. Subclasses define the task of each cell."""
 
-    scenario: Scenario | Network | OnlineClusters | OnlineRows | OnlineTasks
+    scenario: OnlineLearning
     float32_limited_rates: tuple[str, ...] = ("decay",)  # rates of the Gram engine that float32 may not resolve
 
     @abstractmethod
