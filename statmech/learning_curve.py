@@ -337,7 +337,7 @@ class LearningCurvePredictor:
 
     def _measure_errors(self, lam: np.ndarray, key: int) -> MeasuredErrors:
         """Measure the errors of fits at two sizes and the leave-one-out error at all rows."""
-        from statmech.scenarios.risk import estimate_fit_seconds
+        from statmech.scenarios.convex_fit import estimate_fit_seconds
         from theory.tables.anchored_curves import MeasuredErrors
 
         n, N = self.table.Z.shape

@@ -273,7 +273,7 @@ def recovery(N, lam, **given):
         for seed in range(2):
             data = draw_teacher_data(cell, 0, seed)
             one = simulation.make_risk_problem(cell, data, cell.lam)
-            yield simulation.minimise_risk(cell, one, None, cell.lam, "minimise"), one, data
+            yield simulation.minimise_risk(one, None, cell.lam), one, data
 
 
 @pytest.mark.parametrize("N", [20, 100])

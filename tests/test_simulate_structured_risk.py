@@ -144,7 +144,7 @@ def test_gaussian_examples_scaled_axis_by_axis_are_those_of_a_spectrum():
 
 def test_own_penalties_are_those_of_the_weights():
     cell, data = data_of(inputs={**TWO, "ridge": [0.5, 2]}, noise=0.2)
-    w = minimise_risk(cell, make_risk_problem(cell, data, 0.1), None, 0.1, "minimise").w
+    w = minimise_risk(make_risk_problem(cell, data, 0.1), None, 0.1).w
     ridge = np.repeat([0.5, 2], [30, 10])
     X = data.X / np.sqrt(40)
     expected = np.linalg.solve(X.T @ X + 0.1 * np.diag(ridge), X.T @ data.y)

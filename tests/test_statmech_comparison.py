@@ -161,8 +161,8 @@ def test_runs_without_a_solution_are_counted_and_enter_no_mean(monkeypatch):
     whole, solution = simulate.run(scenario), theory.solve(scenario)
     found, lost = risk.minimise_risk, iter([True, False, True] + 17 * [False])
 
-    def learnt(cell, *given):
-        return Minimum(np.zeros(cell.N), np.inf) if next(lost) else found(cell, *given)
+    def learnt(problem, *given):
+        return Minimum(np.zeros(problem.B.shape[1]), np.inf) if next(lost) else found(problem, *given)
 
     monkeypatch.setattr(risk, "minimise_risk", learnt)
     simulation = simulate.run(scenario)

@@ -9,8 +9,9 @@ from itertools import islice
 import numpy as np
 
 from simulate.kernels.message_passing import iterate_messages
-from simulate.kernels.teacher_data import TeacherCell, TeacherData
+from simulate.kernels.teacher_data import TeacherData
 from statmech.convex.weights import WeightDistribution
+from statmech.scenarios.convex_fit import TeacherCell
 
 ESTIMATE_CHANGE_TOL = 1e-9  # relative change of an estimate in a step
 CONTINUOUS_PRIOR_VARIANCE_TOL = 1e-20  # below this mean variance, weights with a continuous prior are known

@@ -20,10 +20,8 @@ from simulate.kernels.random_streams import (
 )
 from simulate.kernels.structured_data import StudentMeasure, draw_teacher_inputs
 from statmech.inputs import Gaussian
-from statmech.scenarios.inference import InferenceCell
+from statmech.scenarios.convex_fit import TeacherCell
 from statmech.scenarios.risk import RiskCell
-
-TeacherCell = RiskCell | InferenceCell
 
 
 class TeacherData(NamedTuple):

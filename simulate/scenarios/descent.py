@@ -10,9 +10,9 @@ from types import ModuleType
 
 import numpy as np
 
-from simulate.execution import units
 from simulate.kernels import deferred, explicit_data
 from simulate.kernels.random_streams import make_random_stream
+from simulate.scenarios.convex_fits import ConvexFitSimulator
 from statmech.convex.descents import compute_max_stable_eta
 from statmech.scenarios.descent import Descent, DescentCell, choose_descent_engine
 
@@ -20,7 +20,7 @@ DESCENT_ENGINE_MODULES: dict[str, ModuleType] = {"deferred": deferred, "explicit
 DESCENT_RANDOM_STREAM = 0
 
 
-class Simulator(units.PerRunSimulator[DescentCell]):
+class Simulator(ConvexFitSimulator[DescentCell]):
     """Simulator of descent on a convex loss, one run after the other."""
 
     source = "descent on stored examples"
@@ -33,26 +33,21 @@ class Simulator(units.PerRunSimulator[DescentCell]):
         values = DESCENT_ENGINE_MODULES[engine].run(cell, rng)
         return values | find_best_epoch_and_divergence(np.asarray(self.scenario.epochs), values)
 
-    def check_resources(self) -> None:
-        """Raise `ScenarioError` if examples and steps do not fit into memory."""
-        for cell in self.scenario.cells():
-            engine = choose_descent_engine(cell)
-            run = f"a run of {cell.steps[-1]:,} steps with {cell.P:,} examples in {cell.N:,} dimensions ({engine})"
-            units.check_run_memory("epochs" if engine == "deferred" else "alpha", run, count_run_bytes(cell))
+    def count_run_bytes(self, cell: DescentCell) -> float:
+        """Return the bytes of a run."""
+        needed: float = DESCENT_ENGINE_MODULES[choose_descent_engine(cell)].estimate_run_bytes(cell)
+        return needed
 
-    def estimate_max_unit_bytes(self) -> float:
-        """Return the bytes of the largest run."""
-        return max(map(count_run_bytes, self.scenario.cells()))
+    def get_memory_key(self, cell: DescentCell) -> str:
+        return "epochs" if choose_descent_engine(cell) == "deferred" else "alpha"
+
+    def describe_run(self, cell: DescentCell) -> str:
+        sizes = f"{cell.P:,} examples in {cell.N:,} dimensions ({choose_descent_engine(cell)})"
+        return f"a run of {cell.steps[-1]:,} steps with {sizes}"
 
     def get_remarks_before_run(self) -> list[str]:
         """Return the first remark on a learning rate above the stable range of descent."""
         return list(dict.fromkeys(filter(None, map(describe_large_eta, self.scenario.cells()))))[:1]
-
-
-def count_run_bytes(cell: DescentCell) -> float:
-    """Return the bytes of a run."""
-    needed: float = DESCENT_ENGINE_MODULES[choose_descent_engine(cell)].estimate_run_bytes(cell)
-    return needed
 
 
 def describe_large_eta(cell: DescentCell) -> str:

@@ -9,14 +9,14 @@ from itertools import islice
 
 import numpy as np
 
-from simulate.execution import units
 from simulate.kernels import posterior_means, random_streams, teacher_data
+from simulate.scenarios.convex_fits import ConvexFitSimulator
 from statmech.scenarios.inference import INFORMED_START_MSE, Inference, InferenceCell
 
 ESTIMATE_VARIABLES = ("m", "q", "mse", "eps_g")
 
 
-class Simulator(units.PerRunSimulator[InferenceCell]):
+class Simulator(ConvexFitSimulator[InferenceCell]):
     """Simulator of message passing, recorded after every step."""
 
     source = "approximate message passing"
@@ -34,16 +34,9 @@ class Simulator(units.PerRunSimulator[InferenceCell]):
         record[step:] = record[step]
         return dict(zip(ESTIMATE_VARIABLES, record.T, strict=True))
 
-    def check_resources(self) -> None:
-        """Raise `ScenarioError` if the examples do not fit into memory."""
-        for cell in self.scenario.cells():
-            units.check_run_memory(
-                "alpha", f"a run with {cell.P:,} examples of {cell.N:,} inputs", _count_run_bytes(cell)
-            )
-
-    def estimate_max_unit_bytes(self) -> float:
-        """Return the bytes of the largest run."""
-        return max(map(_count_run_bytes, self.scenario.cells()))
+    def count_run_bytes(self, cell: InferenceCell) -> float:
+        """Return the bytes of a run: its inputs, and sums over 28 nodes for a logistic teacher."""
+        return 8.0 * cell.P * (cell.N + 200)
 
 
 def measure_estimate(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
@@ -71,8 +64,3 @@ def _make_first_estimate(cell: InferenceCell, teacher: np.ndarray, key: int, see
     identity = {"N": cell.N, "key": key, "seed": seed, **random_streams.describe_weight_prior(cell.weights)}
     q, rng = 1 - INFORMED_START_MSE, random_streams.make_random_stream(random_streams.START_STREAM, **identity)
     return q * teacher + np.sqrt(q * INFORMED_START_MSE) * rng.standard_normal(cell.N), INFORMED_START_MSE
-
-
-def _count_run_bytes(cell: InferenceCell) -> float:
-    """Count the bytes of a run: its inputs, and sums over 28 nodes for a logistic teacher."""
-    return 8.0 * cell.P * (cell.N + 200)

@@ -6,28 +6,26 @@ Every loss, penalty and number of examples of a sweep sees the same rows: larger
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
-from simulate.execution import units
 from simulate.kernels.random_streams import INPUT_STREAM, make_random_stream
 from simulate.kernels.table_fits import fit_table_rows, make_table_problem, measure_table_errors
+from simulate.scenarios.convex_fits import PenalisedFitSimulator
 from simulate.scenarios.risk import MAX_MEASURABLE_RISK_GAP, compute_mean_loss
 from statmech.scenarios.labelled_rows import LabelledRows, LabelledRowsCell
-from statmech.scenarios.risk import BEST_PENALTY_KEYWORD
 from statmech.table_populations import RowSplit
 from theory.tables.best_penalties import find_best_penalties
 
 
-class Simulator(units.PerRunSimulator[LabelledRowsCell]):
+class Simulator(PenalisedFitSimulator[LabelledRowsCell]):
     """Simulator of learners that minimise a convex loss on rows of a table, one run after the other."""
 
     source = "minimisation of a convex loss of rows of a table"
     scenario: LabelledRows
+    find_best_penalties = staticmethod(find_best_penalties)
 
     def simulate(self, cell: LabelledRowsCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
@@ -38,38 +36,13 @@ class Simulator(units.PerRunSimulator[LabelledRowsCell]):
             else {"converged": False}
         )
 
-    def get_penalty_strength(self, cell: LabelledRowsCell) -> float:
-        """Return the penalty strength of a cell, where `best` minimises the error predicted by theory."""
-        return (
-            self._best_penalty_function(cell.shared_setting_values)[cell.P]
-            if isinstance(cell.lam, str)
-            else float(cell.lam)
-        )
+    def get_memory_key(self, cell: LabelledRowsCell) -> str:
+        return "P"
 
-    @cached_property
-    def _best_penalty_function(self) -> Any:
-        """Function of a group of cells that returns the best penalty at each number of examples."""
-        groups: defaultdict[tuple[Any, ...], list[LabelledRowsCell]] = defaultdict(list)
-        for cell in self.scenario.cells():
-            if cell.lam == BEST_PENALTY_KEYWORD:
-                groups[cell.shared_setting_values].append(cell)
-
-        @cache
-        def solve_group(group: tuple[Any, ...]) -> Mapping[int, float]:
-            return find_best_penalties(groups[group][0], list(dict.fromkeys(cell.P for cell in groups[group])))
-
-        return solve_group
-
-    def check_resources(self) -> None:
-        """Raise `ScenarioError` if the examples do not fit into memory."""
-        for cell in self.scenario.cells():
-            units.check_run_memory(
-                "P", f"a run with {cell.P:,} examples in {cell.table.N:,} dimensions", count_run_bytes(cell)
-            )
-
-    def estimate_max_unit_bytes(self) -> float:
-        """Return the bytes of the largest run."""
-        return max(map(count_run_bytes, self.scenario.cells()))
+    def count_run_bytes(self, cell: LabelledRowsCell) -> float:
+        """Return the bytes of a run: three copies of the examples, the test rows, and three matrices."""
+        n, N = cell.table.Z.shape
+        return 8.0 * (3 * (cell.P * N + min(cell.P, N) ** 2) + n * N)
 
     def make_extra_attributes(self) -> dict[str, str]:
         """Return the diagnosis of each table, as JSON."""
@@ -97,12 +70,6 @@ def _describe_table_diagnosis(name: str, diagnosis: dict[str, Any]) -> list[str]
     subject = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
     columns = [f"{subject} omitted, and {diagnosis['columns']} are inputs"] if constant else []
     return [f"{name}: {sentence}" for sentence in (*columns, *diagnosis["warnings"].splitlines())]
-
-
-def count_run_bytes(cell: LabelledRowsCell) -> float:
-    """Return the bytes of a run: three copies of the examples, the test rows, and three matrices."""
-    n, N = cell.table.Z.shape
-    return 8.0 * (3 * (cell.P * N + min(cell.P, N) ** 2) + n * N)
 
 
 def draw_rows(cell: LabelledRowsCell, key: int, seed: int) -> RowSplit:

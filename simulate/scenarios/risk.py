@@ -6,13 +6,8 @@ sweep.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
-from functools import cache, cached_property
-
 import numpy as np
 
-from simulate.execution import units
 from simulate.kernels.least_risk import minimise_by_message_passing
 from simulate.kernels.posterior_means import compute_posterior_mean
 from simulate.kernels.structured_data import StudentMeasure
@@ -23,13 +18,14 @@ from simulate.minimisers.optimality import bound_relative_gap
 from simulate.minimisers.problem import Minimum, Problem, make_loss_argument_map, make_missing_minimum
 from simulate.minimisers.separability import Separation, find_separation
 from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
+from simulate.scenarios.convex_fits import PenalisedFitSimulator
 from statmech.convex.label_error import label_error
 from statmech.convex.teachers import LabelTeacher
 from statmech.errors import ScenarioError
 from statmech.results.dataset import compute_student_order_parameters
-from statmech.scenarios.convex_setting import LossSetting
+from statmech.scenarios.axes import ensure_tuple
 from statmech.scenarios.risk import Risk, RiskCell
-from theory.convex.best_lambda import cap_infinite_lambda, get_cached_best_lambdas
+from theory.convex.best_penalty import find_best_group_lambdas
 
 MAX_MEASURABLE_RISK_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
 ZERO_MEAN_LOSS_RTOL = 1e-14  # smaller mean losses, relative to the loss at w = 0, are set to 0
@@ -37,11 +33,11 @@ MAX_BAYES_MESSAGE_STEPS = 500  # steps of message passing towards the Bayes-opti
 ZERO_WEIGHT_VARIABLES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
 
 
-class Simulator(units.PerRunSimulator[RiskCell]):
+class Simulator(PenalisedFitSimulator[RiskCell]):
     """Simulator of learners that minimise a convex loss, one run after the other."""
 
-    source = "minimisation of a convex loss"
     scenario: Risk
+    find_best_penalties = staticmethod(find_best_group_lambdas)
 
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
         """Simulate the variables of one run."""
@@ -49,51 +45,25 @@ class Simulator(units.PerRunSimulator[RiskCell]):
         lam = self.get_penalty_strength(cell)
         problem = make_risk_problem(cell, data, lam)
         separated = find_separation(problem.B) if cell.teacher.labels and lam == 0 else None
-        minimum = minimise_risk(cell, problem, separated, lam, self.scenario.solver)
+        minimum = minimise_risk(problem, separated, lam, self.scenario.solver)
         values = measure_student(cell, data, problem, minimum, lam)
         if cell.teacher.labels:
-            values["separable"] = _is_separable(problem, separated, minimum, cell.inputs.isotropic)
+            values["separable"] = is_separable(problem, separated, minimum, cell.inputs.isotropic)
         if self.scenario.bayes:
             values["R_bayes"] = compute_cosine(
                 compute_posterior_mean(data, cell, MAX_BAYES_MESSAGE_STEPS), data.teacher
             )
         return {name: value for name, value in values.items() if name in self.scenario.variables}
 
-    def get_penalty_strength(self, cell: RiskCell) -> float:
-        """Return the penalty strength of a cell, where `best` minimises the error for N -> infinity."""
-        if isinstance(cell.lam, str):
-            return cap_infinite_lambda(self._best_penalty_function(cell.loss_setting)[cell.alpha])
-        return float(cell.lam)
-
-    @cached_property
-    def _best_penalty_function(self) -> Callable[[LossSetting], Mapping[float, float]]:
-        """Function of a setting that returns the best penalty at each alpha, solved on first use."""
-        alphas: defaultdict[LossSetting, list[float]] = defaultdict(list)
-        for cell in self.scenario.cells():
-            alphas[cell.loss_setting].append(cell.alpha)
-
-        @cache
-        def solve_setting(setting: LossSetting) -> Mapping[float, float]:
-            return get_cached_best_lambdas(*setting.learner, alphas[setting], setting.inputs)
-
-        return solve_setting
-
     def check_resources(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory, or for message passing without a penalty."""
-        for cell in self.scenario.cells():
-            if self.scenario.solver == "amp" and cell.lam == 0:
-                raise ScenarioError([(("lam",), "message passing needs a penalty: solver amp requires lam > 0")])
-            run = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
-            units.check_run_memory("alpha", run, count_run_bytes(cell))
+        if self.scenario.solver == "amp" and 0 in ensure_tuple(self.scenario.lam):
+            raise ScenarioError([(("lam",), "message passing needs a penalty: solver amp requires lam > 0")])
+        super().check_resources()
 
-    def estimate_max_unit_bytes(self) -> float:
-        """Return the bytes of the largest run."""
-        return max(map(count_run_bytes, self.scenario.cells()))
-
-
-def count_run_bytes(cell: RiskCell) -> float:
-    """Return the bytes of a run: three copies of the inputs, and three matrices of the smaller dimension."""
-    return 8.0 * 3 * (cell.P * cell.N + min(cell.P, cell.N) ** 2)
+    def count_run_bytes(self, cell: RiskCell) -> float:
+        """Return the bytes of a run: three copies of the inputs, and three matrices of the smaller dimension."""
+        return 8.0 * 3 * (cell.P * cell.N + min(cell.P, cell.N) ** 2)
 
 
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
@@ -107,13 +77,11 @@ def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     return Problem(B, c, cell.loss_for_teacher_outputs, l1, l2)
 
 
-def minimise_risk(cell: RiskCell, problem: Problem, separation: Separation | None, lam: float, solver: str) -> Minimum:
+def minimise_risk(problem: Problem, separation: Separation | None, lam: float, solver: str = "minimise") -> Minimum:
     """Minimise the risk of a run, or return a NaN student if no best lam is known.
 
     Parameters
     ----------
-    cell
-        The parameter combination.
     problem
         The function to minimise.
     separation
@@ -124,7 +92,7 @@ def minimise_risk(cell: RiskCell, problem: Problem, separation: Separation | Non
         `minimise`, or `amp` for message passing.
     """
     if np.isnan(lam):
-        return make_missing_minimum(cell.N)
+        return make_missing_minimum(problem.B.shape[1])
     if lam == 0:
         return minimise_vanishing_penalty(problem, separation)
     if solver == "amp":
@@ -215,7 +183,7 @@ def _copy_as_field_variables(values: dict[str, float]) -> dict[str, float]:
     return {"R_field": values["R"], "length_field": values["length"]}
 
 
-def _is_separable(problem: Problem, separation: Separation | None, minimum: Minimum, full_rank: bool) -> bool:
+def is_separable(problem: Problem, separation: Separation | None, minimum: Minimum, full_rank: bool = True) -> bool:
     """Return True if the labels are linearly separable.
 
     Often the student itself separates the labels. Up to N examples are separable if inputs have full rank.

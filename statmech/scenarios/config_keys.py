@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import InitVar
 from functools import cache
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
@@ -229,14 +230,15 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
         return [name for axis in cls.AXES for name in (remaining if axis == PARAMETERS else [axis])]
 
     @classmethod
+    def list_fields(cls) -> list[str]:
+        """Return the names of all keys except the parameters: common keys, keys of this kind, then inherited keys."""
+        names = dict.fromkeys(name for base in (ConfigKeys, *cls.__mro__) for name in get_annotations(base))
+        return [name for name in names if name in cls.model_fields and name not in INTERNAL_FIELDS]
+
+    @classmethod
     def list_keys(cls) -> list[str]:
         """Return the names of all keys allowed in a config of this kind."""
         return [*cls.list_fields(), *collect_parameters(cls.classes()), "zip"]
-
-    @classmethod
-    def list_fields(cls) -> list[str]:
-        """Return the names of all keys except the parameters, in the order of configs."""
-        return [name for name in cls.model_fields if name not in INTERNAL_FIELDS]
 
     def axis_values(self) -> dict[str, Any]:
         """Return the values of all possible axes, in the order of the dataset dimensions."""

@@ -14,43 +14,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from statmech.convex.descents import DESCENTS, compute_max_stable_eta
 from statmech.convex.descents import Descent as Steps
-from statmech.convex.losses import DESCENT_LOSSES, Loss, Square
-from statmech.convex.penalties import L1_FRACTIONS_BY_PENALTY, Penalty
-from statmech.convex.teachers import Teacher
-from statmech.convex.weights import WeightDistribution
+from statmech.convex.losses import DESCENT_LOSSES, Square
+from statmech.convex.penalties import L1_FRACTIONS_BY_PENALTY
 from statmech.errors import Problem
-from statmech.parameters import ConfigKey
 from statmech.scenarios.axes import NameOrAxis, NumberOrAxis, axis_of, ensure_tuple, expand_to_list
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.convex_keys import (
-    ALPHA_FIELD,
-    FLIP_FIELD,
-    GAIN_FIELD,
-    L1_RATIO_FIELD,
-    NOISE_FIELD,
-    PENALTY_FIELD,
-    RHO_FIELD,
-    TEACHER_WEIGHTS_FIELD,
-    ConditionalLossKeys,
+from statmech.scenarios.convex_fit import (
+    BEST_PENALTY_KEYWORD,
+    FIT_VARIABLES,
     FractionAxis,
-    GainAxis,
     LossCell,
-    PenaltyAxis,
-    TeacherAxis,
-    TeacherFlipAxis,
-    WeightDistributionAxis,
-    find_loss_teacher_conflicts,
-    find_uninformative_teachers,
+    LossFit,
     make_penalty,
-    make_teacher,
-    make_teacher_weights,
 )
-from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts, find_example_count_problems
 from statmech.scenarios.initial_conditions import Cosine, Finite
 from statmech.scenarios.keys import (
     PARAMETERS,
     DimensionAxis,
-    NonnegativeAxis,
     Number,
     config_key,
     make_recorded_axis_type,
@@ -60,7 +39,6 @@ from statmech.scenarios.page import Page, View
 from statmech.scenarios.schedules import OptionalSchedule
 from statmech.scenarios.variables import Variable, make_standard_error_variable
 
-UNSUPPORTED_LAM_KEYWORD = "best"
 INTEGER_REL_TOL = 1e-6  # relative error; the inverse of 0.333333333 counts as 3
 BATCH_SAMPLINGS = {
     "shuffle": "each example once an epoch",
@@ -71,10 +49,8 @@ DESCENT_OMITTED_DEFAULTS: dict[str, Any] = {"schedule": None}
 
 def _reject_best_lam(value: Any) -> Any:
     """Reject the penalty strength `best`, which is supported only without `descent`."""
-    if value == UNSUPPORTED_LAM_KEYWORD:
-        raise ValueError(
-            f"must be a number: `{UNSUPPORTED_LAM_KEYWORD}` is supported only for a `loss` without `descent`"
-        )
+    if value == BEST_PENALTY_KEYWORD:
+        raise ValueError(f"must be a number: `{BEST_PENALTY_KEYWORD}` is supported only for a `loss` without `descent`")
     return value
 
 
@@ -111,19 +87,12 @@ class DescentStart(BaseModel):
 
 ZERO_START = DescentStart(length=0.0, R=None)
 DESCENT_VARIABLES = {
-    "R": Variable(("epochs",), "teacher-student cosine", "$R$"),
-    "length": Variable(("epochs",), "length of a student, |w|/sqrt(N)", "$l$", role="detail"),
-    "eps_g": Variable(
-        ("epochs",),
-        "generalization error, on noiseless labels",
-        r"$\epsilon_g$",
-        reference_variables=("eps_limit", "eps_best_lam", "eps_bayes"),
-    ),
-    "eps_y": Variable(("epochs",), "generalization error on fresh labels with noise", r"$\epsilon_y$", role="detail"),
-    "mse": Variable(("epochs",), "mean squared error, of the field without noise", "mse"),
-    "train_loss": Variable(("epochs",), "mean loss of the examples", r"$\langle\ell\rangle$", role="detail"),
-    "eps_t": Variable(("epochs",), "training error", r"$\epsilon_t$"),
+    name: replace(FIT_VARIABLES[name], dims=("epochs",))
+    for name in ("R", "length", "eps_g", "eps_y", "mse", "train_loss", "eps_t")
 }
+DESCENT_VARIABLES["eps_g"] = replace(
+    DESCENT_VARIABLES["eps_g"], reference_variables=("eps_limit", "eps_best_lam", "eps_bayes")
+)
 BEST_EPOCH_VARIABLE = Variable((), "epoch of the smallest generalization error", "best epoch", in_theory=False)
 DESCENT_RUN_VARIABLES = {
     "best_epoch": BEST_EPOCH_VARIABLE,
@@ -139,7 +108,7 @@ DESCENT_THEORY_VARIABLES = {
 }
 
 
-class Descent(ConditionalLossKeys, AbstractScenario):
+class Descent(LossFit):
     """Learners by gradient descent on a convex loss of P = alpha N stored examples.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
@@ -159,7 +128,6 @@ class Descent(ConditionalLossKeys, AbstractScenario):
     OMITTED_DEFAULTS: ClassVar = DESCENT_OMITTED_DEFAULTS
     TITLE: ClassVar = "descent"
     CITES: ClassVar = ("celentano2021", "gerbelot2024", "lu2021")
-    NON_KEY_COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
     PAGE: ClassVar = Page(
         x_key="epochs",
         start={
@@ -198,8 +166,6 @@ class Descent(ConditionalLossKeys, AbstractScenario):
     loss: Annotated[NameOrAxis, one_of(DESCENT_LOSSES, "a loss")] = Field(
         description="loss that is minimised, step by step"
     )
-    penalty: PenaltyAxis = PENALTY_FIELD
-    l1_ratio: FractionAxis = L1_RATIO_FIELD
     lam: DescentLamAxis = config_key(0.0, description="strength of the penalty", symbol=r"$\lambda$")
     eta: EtaAxis = config_key(0.1, description="learning rate, of the loss summed over the examples", symbol=r"$\eta$")
     schedule: OptionalSchedule = config_key(
@@ -214,13 +180,6 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         description="sampling of batches: shuffle (each example once an epoch) or replacement "
         "(each step a new random subset of the examples)",
     )
-    teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
-    flip: TeacherFlipAxis = FLIP_FIELD
-    noise: NonnegativeAxis = NOISE_FIELD
-    gain: GainAxis = GAIN_FIELD
-    weights: WeightDistributionAxis = TEACHER_WEIGHTS_FIELD
-    rho: FractionAxis = RHO_FIELD
-    alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     start: DescentStart = Field(
         default=ZERO_START, description="start, at epoch 0: {length, R}; the weights vanish by default"
@@ -235,18 +194,14 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         "distribution), explicit (inputs and weights), or the faster of the two",
     )
 
-    if TYPE_CHECKING:  # show editors and type checkers the parameters of losses and descents
-        width: InitVar[NumberOrAxis] = 1.0
+    if TYPE_CHECKING:  # show editors and type checkers the parameters of descents
         momentum: InitVar[NumberOrAxis] = 0.9
         beta1: InitVar[NumberOrAxis] = 0.9
         beta2: InitVar[NumberOrAxis] = 0.999
         epsilon: InitVar[NumberOrAxis] = 1e-8
 
     def _find_problems(self) -> Iterator[Problem]:
-        yield from self._find_inapplicable_keys()
-        yield from find_loss_teacher_conflicts(self, DESCENT_LOSSES)
-        yield from find_uninformative_teachers(self)
-        yield from find_example_count_problems(self)
+        yield from super()._find_problems()
         yield from self._find_start_problems()
         yield from self._find_batch_problems()
         yield from self._find_divergent_rates()
@@ -330,7 +285,7 @@ class Descent(ConditionalLossKeys, AbstractScenario):
 
     @property
     def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {"N": 10**6, "engine": "auto"}
+        return super().keys_ignored_by_theory | {"engine": "auto"}
 
     @classmethod
     def has_integer_values(cls, name: str) -> bool:
@@ -338,40 +293,33 @@ class Descent(ConditionalLossKeys, AbstractScenario):
         return name == "epochs" or super().has_integer_values(name)
 
     @property
-    def derived_coordinates(self) -> dict[str, Any]:
-        return {"P": compute_example_counts(self)}
-
-    @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
         return {"epochs": np.asarray(self.epochs)}
 
-    def estimate_seconds_per_seed(self) -> float:
-        """Estimate the seconds per seed for all parameter combinations on one core."""
-        return sum(map(_estimate_run_seconds, self.cells()))
+    def estimate_run_seconds(self, cell: DescentCell) -> float:
+        """Estimate the seconds per run with the chosen engine.
+
+        For the deferred engine, every step is assumed to add a direction, as with kinked losses.
+        """
+        steps, products = cell.steps[-1], 2 * PRODUCT_SECONDS * cell.steps[-1]
+        if choose_descent_engine(cell) == "deferred":
+            return DESCENT_STEP_SECONDS * steps + cell.P * (1 + steps) * (DRAW_SECONDS_PER_NUMBER + products)
+        return DESCENT_STEP_SECONDS * steps + cell.P * cell.N * (DRAW_SECONDS_PER_NUMBER + products * cell.batch)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> DescentCell:
         shuffled = values["sampling"] == "shuffle"
         batch = 1 / round(1 / values["batch"]) if shuffled else values["batch"]
         return DescentCell(
-            name=values["loss"],
+            **self.make_cell_values(values, index),
             descent=self.make_component(values),
-            loss=self.make_component(values, "loss"),
-            penalty=make_penalty(values),
-            lam=values["lam"],
             eta=values["eta"],
             t0=values.get("schedule"),
             batch=batch,
             sampling=values["sampling"],
             length=self.start.length,
             R=self.start.cosine,
-            teacher=make_teacher(values),
-            weights=make_teacher_weights(values),
-            N=values["N"],
-            P=round(values["alpha"] * values["N"]),
-            alpha=values["alpha"],
             steps=tuple(round(epoch / batch) for epoch in self.epochs),
             engine=self.engine,
-            index=index,
         )
 
 
@@ -386,10 +334,7 @@ class DescentCell(LossCell):
     The student is recorded after each number of `steps`. The time `t0` of the schedule is in epochs, or None.
     """
 
-    name: str
     descent: Steps
-    loss: Loss
-    penalty: Penalty
     lam: float
     eta: float
     t0: float | None
@@ -397,14 +342,8 @@ class DescentCell(LossCell):
     sampling: str
     length: float
     R: float
-    teacher: Teacher
-    weights: WeightDistribution
-    N: int
-    P: int
-    alpha: float
     steps: tuple[int, ...]
     engine: str
-    index: tuple[int, ...]
 
     @property
     def strengths(self) -> tuple[float, float]:
@@ -449,18 +388,3 @@ def choose_descent_engine(cell: DescentCell) -> str:
 
 # seconds on one core, from the same measurements: per product of two array entries, per random number, and per step
 PRODUCT_SECONDS, DRAW_SECONDS_PER_NUMBER, DESCENT_STEP_SECONDS = 4e-10, 2e-8, 2e-5
-
-
-def _estimate_run_seconds(cell: DescentCell) -> float:
-    """Estimate the seconds per run with the chosen engine.
-
-    For the deferred engine, every step is assumed to add a direction, as with kinked losses.
-    """
-    steps = cell.steps[-1]
-    if choose_descent_engine(cell) == "deferred":
-        return DESCENT_STEP_SECONDS * steps + cell.P * (1 + steps) * (
-            DRAW_SECONDS_PER_NUMBER + 2 * PRODUCT_SECONDS * steps
-        )
-    return DESCENT_STEP_SECONDS * steps + cell.P * cell.N * (
-        DRAW_SECONDS_PER_NUMBER + 2 * PRODUCT_SECONDS * steps * cell.batch
-    )

@@ -16,16 +16,21 @@ from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, explain_label_mismatch
 from statmech.errors import Problem
 from statmech.inputs import Inputs
-from statmech.parameters import ConfigKey
 from statmech.scenarios.axes import NameOrAxis, NumberOrAxis
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell
-from statmech.scenarios.convex_keys import ALPHA_FIELD
-from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts, find_example_count_problems
+from statmech.scenarios.convex_fit import (
+    FIT_THEORY_VARIABLES,
+    FIT_VARIABLES,
+    MINIMISED_LOSS_FIELD,
+    ConvexFit,
+    LamOrBestAxis,
+    MinimisedLossAxis,
+    PenalisedCell,
+    estimate_fit_seconds,
+)
 from statmech.scenarios.inputs_key import InputsAxis, make_inputs_field
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.risk import LOSSES_WITHOUT_MINIMUM, RISK_VARIABLES, LamOrBestAxis, estimate_fit_seconds
 from statmech.scenarios.variables import Variable, make_local_field_variables
 
 UNSUPPORTED_TEACHER_KEYS = (
@@ -41,24 +46,22 @@ UNSUPPORTED_CLUSTER_KEY_REASON = "clusters have labels of their own: remove {}"
 CLUSTER_VARIABLES = {
     "m_field": Variable((), "half the distance between the mean fields of two clusters", "$m_h$"),
     **make_local_field_variables((), "length_field"),
-    "length": RISK_VARIABLES["length"],
-    "V": RISK_VARIABLES["V"],
+    "length": FIT_VARIABLES["length"],
+    "V": FIT_VARIABLES["V"],
     "eps_g": Variable(
         (), "generalization error, on fresh examples", r"$\epsilon_g$", reference_variables=("eps_bayes", "eps_known")
     ),
-    **{name: RISK_VARIABLES[name] for name in ("train_loss", "eps_t", "gap", "converged", "separable")},
+    **{name: FIT_VARIABLES[name] for name in ("train_loss", "eps_t", "gap", "converged", "separable")},
 }
 INTERCEPT_VARIABLES = {"intercept": Variable((), "intercept of a student's field", "$w_0$")}
 CLUSTER_THEORY_VARIABLES = {
-    "residual": Variable((), "residual of the equations", "residual", role="diagnostic"),
-    "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
-    "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
+    **FIT_THEORY_VARIABLES,
     "eps_bayes": Variable((), "generalization error of the Bayes-optimal student", r"$\epsilon_\mathrm{Bayes}$"),
     "eps_known": Variable((), "error of the best plane between clusters that are known", r"$\epsilon_\mathrm{known}$"),
 }
 
 
-class Clusters(AbstractScenario):
+class Clusters(ConvexFit):
     """Learners that minimise a convex loss of P = alpha N examples from two clusters.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
@@ -75,7 +78,6 @@ class Clusters(AbstractScenario):
     UNSUPPORTED_KEYS: ClassVar = dict.fromkeys(UNSUPPORTED_TEACHER_KEYS, UNSUPPORTED_CLUSTER_KEY_REASON)
     TITLE: ClassVar = "two clusters"
     CITES: ClassVar = ("mignacco2020", "loureiro2021mixtures")
-    NON_KEY_COORDINATES: ClassVar = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
     PAGE: ClassVar = Page(
         x_key="alpha",
         start={
@@ -102,9 +104,7 @@ class Clusters(AbstractScenario):
     clusters: Annotated[NameOrAxis, one_of(CLUSTERS, "a kind of clusters")] = Field(
         description="clusters of inputs, which are their labels"
     )
-    loss: Annotated[NameOrAxis, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
-        description="loss that is minimised"
-    )
+    loss: MinimisedLossAxis = MINIMISED_LOSS_FIELD
     lam: LamOrBestAxis = config_key(
         0.1,
         description="strength of the penalty, which is l2; 0: the limit of a vanishing one, best: that of the smallest "
@@ -116,8 +116,6 @@ class Clusters(AbstractScenario):
         "of the centres"
     )
     intercept: StrictBool = Field(default=False, description="students with an intercept, which has no penalty")
-    alpha: AlphaAxis = ALPHA_FIELD
-    N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of losses and clusters
         width: InitVar[NumberOrAxis] = 1.0
@@ -131,7 +129,7 @@ class Clusters(AbstractScenario):
         )
         if reason := next(filter(None, reasons), ""):
             yield ("loss",), reason
-        yield from find_example_count_problems(self)
+        yield from super()._find_problems()
         input_problems = list(find_cluster_input_problems(self))
         yield from input_problems
         yield from () if input_problems else self._find_zero_penalty_problems()
@@ -164,17 +162,8 @@ class Clusters(AbstractScenario):
     def theory_only_variables(self) -> dict[str, Variable]:
         return CLUSTER_THEORY_VARIABLES
 
-    @property
-    def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {"N": 10**6}
-
-    @property
-    def derived_coordinates(self) -> dict[str, Any]:
-        return {"P": compute_example_counts(self)}
-
-    def estimate_seconds_per_seed(self) -> float:
-        """Estimate the seconds per seed for all parameter combinations on one core."""
-        return sum(estimate_fit_seconds(cell.loss, cell.P, cell.N) for cell in self.cells())
+    def estimate_run_seconds(self, cell: ClusterCell) -> float:
+        return estimate_fit_seconds(cell.loss, cell.P, cell.N)
 
     def setting(self, values: dict[str, Any]) -> ClusterSetting:
         """Return everything that determines the minimum at a grid point, except alpha and lambda."""
@@ -194,10 +183,7 @@ class Clusters(AbstractScenario):
             setting=self.setting(values),
             lam=values["lam"],
             inputs=values["inputs"],
-            N=values["N"],
-            P=round(values["alpha"] * values["N"]),
-            alpha=values["alpha"],
-            index=index,
+            **self.make_cell_values(values, index),
         )
 
 
@@ -210,7 +196,7 @@ class ClusterSetting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClusterCell(Cell):
+class ClusterCell(PenalisedCell):
     """One grid point: the loss, the clusters, the penalty, the input dimension and number of examples."""
 
     name: str
@@ -225,9 +211,12 @@ class ClusterCell(Cell):
     index: tuple[int, ...]
 
     @property
-    def shared_setting_values(self) -> tuple[Any, ...]:
-        """Values shared by cells that differ only in N, alpha and lambda."""
+    def shared_setting(self) -> tuple[Any, ...]:
         return self.loss, self.kind, self.inputs, self.setting.intercept
+
+    @property
+    def sample_size(self) -> float:
+        return self.alpha
 
 
 def find_cluster_input_problems(scenario: AbstractScenario) -> Iterator[Problem]:

@@ -5,34 +5,17 @@ A config file with the key `prior` becomes an `Inference`, the input of `simulat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from statmech.convex.teachers import Teacher
-from statmech.convex.weights import WEIGHT_DISTRIBUTIONS, WeightDistribution
-from statmech.errors import Problem
+from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
 from statmech.parameters import ConfigKey
 from statmech.scenarios.axes import NameOrAxis, NumberOrAxis
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell
-from statmech.scenarios.convex_keys import (
-    ALPHA_FIELD,
-    FLIP_FIELD,
-    GAIN_FIELD,
-    NOISE_FIELD,
-    ConditionalKeys,
-    GainAxis,
-    TeacherAxis,
-    TeacherFlipAxis,
-    find_uninformative_teachers,
-    make_teacher,
-)
-from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts, find_example_count_problems
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, Whole, config_key, one_of
+from statmech.scenarios.convex_fit import TeacherCell, TeacherFit
+from statmech.scenarios.keys import PARAMETERS, DimensionAxis, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable
 
@@ -59,7 +42,7 @@ INFERENCE_THEORY_VARIABLES = {
 }
 
 
-class Inference(ConditionalKeys, AbstractScenario):
+class Inference(TeacherFit):
     """Inference of a teacher's weights from P = alpha N examples by message passing.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
@@ -75,7 +58,7 @@ class Inference(ConditionalKeys, AbstractScenario):
     TITLE: ClassVar = "inference"
     CITES: ClassVar = ("barbier2019", "donoho2009", "gyorgyi1990")
     NON_KEY_COORDINATES: ClassVar = {
-        "P": ConfigKey("P", "number of stored examples", int, symbol="$P$"),
+        **TeacherFit.NON_KEY_COORDINATES,
         "step": ConfigKey("step", "step of message passing", int),
     }
     PAGE: ClassVar = Page(
@@ -99,11 +82,6 @@ class Inference(ConditionalKeys, AbstractScenario):
     prior: Annotated[NameOrAxis, one_of(WEIGHT_DISTRIBUTIONS, "a prior")] = Field(
         description="prior of the weights, which is their true distribution"
     )
-    teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
-    flip: TeacherFlipAxis = FLIP_FIELD
-    noise: NonnegativeAxis = NOISE_FIELD
-    gain: GainAxis = GAIN_FIELD
-    alpha: AlphaAxis = ALPHA_FIELD
     N: DimensionAxis = config_key(2000, description="input dimension", symbol="$N$")
     start: Annotated[NameOrAxis, one_of(MESSAGE_PASSING_STARTS, "a start")] = Field(
         default="uninformed", description="start, of message passing"
@@ -112,11 +90,6 @@ class Inference(ConditionalKeys, AbstractScenario):
 
     if TYPE_CHECKING:  # show editors and type checkers the parameter of priors
         rho: InitVar[NumberOrAxis] = 0.2
-
-    def _find_problems(self) -> Iterator[Problem]:
-        yield from self._find_inapplicable_keys()
-        yield from find_uninformative_teachers(self)
-        yield from find_example_count_problems(self)
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -127,46 +100,24 @@ class Inference(ConditionalKeys, AbstractScenario):
         return INFERENCE_THEORY_VARIABLES
 
     @property
-    def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {"N": 10**6}
-
-    @property
-    def derived_coordinates(self) -> dict[str, Any]:
-        return {"P": compute_example_counts(self)}
-
-    @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of the steps of message passing, where 0 is the start."""
         return {"step": np.arange(self.steps + 1)}
 
-    def estimate_seconds_per_seed(self) -> float:
-        """Estimate the seconds per seed for all parameter combinations on one core."""
-        return sum(
-            AMP_SECONDS_PER_ENTRY * cell.P * cell.N * min(self.steps, TYPICAL_AMP_STEPS) for cell in self.cells()
-        )
+    def estimate_run_seconds(self, cell: InferenceCell) -> float:
+        return AMP_SECONDS_PER_ENTRY * cell.P * cell.N * min(self.steps, TYPICAL_AMP_STEPS)
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> InferenceCell:
         return InferenceCell(
             name=values["prior"],
             weights=self.make_component(values),
-            teacher=make_teacher(values),
             start=values["start"],
-            N=values["N"],
-            P=round(values["alpha"] * values["N"]),
-            alpha=values["alpha"],
-            index=index,
+            **self.make_cell_values(values, index),
         )
 
 
 @dataclass(frozen=True)
-class InferenceCell(Cell):
+class InferenceCell(TeacherCell):
     """One grid point: the prior, the teacher, the start, the input dimension and number of examples."""
 
-    name: str
-    weights: WeightDistribution
-    teacher: Teacher
     start: str
-    N: int
-    P: int
-    alpha: float
-    index: tuple[int, ...]

@@ -15,15 +15,21 @@ from pydantic import AfterValidator, Field, PlainSerializer
 from statmech.convex.losses import LOSSES, Loss, explain_label_mismatch
 from statmech.errors import ConfigError, Problem, ScenarioError
 from statmech.inputs import Rows, format_inputs_label, inputs_from_config, inputs_to_config
-from statmech.parameters import ConfigKey
 from statmech.real_table import RealTable, compute_table_digest, load_named_table
 from statmech.scenarios.axes import IntegerOrAxis, NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
 from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell
+from statmech.scenarios.convex_fit import (
+    FIT_THEORY_VARIABLES,
+    FIT_VARIABLES,
+    MINIMISED_LOSS_FIELD,
+    LamOrBestAxis,
+    MinimisedLossAxis,
+    PenalisedCell,
+    estimate_fit_seconds,
+)
 from statmech.scenarios.gaussian_clusters import UNSUPPORTED_TEACHER_KEYS
 from statmech.scenarios.keys import PARAMETERS, Whole, config_key, one_of
 from statmech.scenarios.page import Page, View
-from statmech.scenarios.risk import LOSSES_WITHOUT_MINIMUM, RISK_VARIABLES, LamOrBestAxis, estimate_fit_seconds
 from statmech.scenarios.variables import Variable
 from statmech.table_diagnosis import diagnose_table
 from statmech.table_populations import TABLE_POPULATIONS, TablePopulation
@@ -61,9 +67,8 @@ UNSUPPORTED_ROW_KEYS = {  # reasons, where {} stands for the keys
 ROW_VARIABLES = {
     "eps_y": Variable((), "generalization error on fresh labels with noise, those of the table", r"$\epsilon_y$"),
     "mse_y": Variable((), "mean squared error of the target", r"$\mathrm{mse}_y$"),
-    **{name: RISK_VARIABLES[name] for name in ("train_loss", "eps_t", "gap", "converged")},
+    **{name: FIT_VARIABLES[name] for name in ("train_loss", "eps_t", "gap", "converged")},
 }
-ROW_THEORY_VARIABLES = {"lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$")}
 
 
 class LabelledRows(AbstractScenario):
@@ -86,7 +91,6 @@ class LabelledRows(AbstractScenario):
     }
     TITLE: ClassVar = "real tables"
     CITES: ClassVar = ("loureiro2021mixtures", "mignacco2020")
-    NON_KEY_COORDINATES: ClassVar[dict[str, ConfigKey]] = {}
     PAGE: ClassVar = Page(
         x_key="P",
         start={
@@ -112,9 +116,7 @@ class LabelledRows(AbstractScenario):
         description="population of the rows: `table` (drawn with replacement, tested on all rows) or `held_out` (drawn "
         "without replacement, tested on the others)"
     )
-    loss: Annotated[NameOrAxis, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
-        description="loss that is minimised"
-    )
+    loss: MinimisedLossAxis = MINIMISED_LOSS_FIELD
     inputs: TableRowsAxis = Field(
         description="distribution of the inputs, rows of a table with a `target` (name or number of a column), or of a "
         "data set with two classes"
@@ -186,7 +188,7 @@ class LabelledRows(AbstractScenario):
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
-        return ROW_THEORY_VARIABLES
+        return {"lam_best": FIT_THEORY_VARIABLES["lam_best"]}
 
     def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
@@ -208,7 +210,7 @@ class LabelledRows(AbstractScenario):
 
 
 @dataclass(frozen=True)
-class LabelledRowsCell(Cell):
+class LabelledRowsCell(PenalisedCell):
     """One grid point: a table, a population of rows, a loss, a penalty, and a number of examples."""
 
     name: str
@@ -228,9 +230,17 @@ class LabelledRowsCell(Cell):
         return load_rows_table(self.inputs)
 
     @property
-    def shared_setting_values(self) -> tuple[Any, ...]:
-        """Everything that determines the error, except the penalty and the number of examples."""
+    def N(self) -> int:
+        """Number of columns that vary."""
+        return self.table.N
+
+    @property
+    def shared_setting(self) -> tuple[Any, ...]:
         return self.inputs, self.population, self.loss, self.model, self.intercept
+
+    @property
+    def sample_size(self) -> float:
+        return self.P
 
 
 def load_rows_table(rows: Rows) -> RealTable:

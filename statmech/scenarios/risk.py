@@ -6,49 +6,34 @@ A config file with the key `loss` becomes a `Risk`, the input of `simulate.run` 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, PlainValidator, StrictBool
+from pydantic import Field, StrictBool
 
 from statmech.convex.limits import compute_minimum_existence_threshold
-from statmech.convex.losses import DESCENT_ONLY_LOSSES, LOSSES, Loss
-from statmech.convex.penalties import L1_FRACTIONS_BY_PENALTY, Penalty
-from statmech.convex.teachers import Teacher
-from statmech.convex.weights import WeightDistribution
-from statmech.errors import Problem, quote_value
+from statmech.convex.losses import LOSSES
+from statmech.convex.penalties import L1_FRACTIONS_BY_PENALTY
+from statmech.errors import Problem
 from statmech.inputs import Gaussian, Inputs, format_inputs_label
 from statmech.parameters import ConfigKey
 from statmech.population import make_input_population
-from statmech.scenarios.axes import NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.convex_keys import (
-    ALPHA_FIELD,
-    FLIP_FIELD,
-    GAIN_FIELD,
-    L1_RATIO_FIELD,
-    NOISE_FIELD,
-    PENALTY_FIELD,
-    RHO_FIELD,
+from statmech.scenarios.axes import ensure_tuple
+from statmech.scenarios.convex_fit import (
+    FIT_THEORY_VARIABLES,
+    FIT_VARIABLES,
+    MINIMISED_LOSS_FIELD,
     TEACHER_PARAMETER_KEYS,
-    TEACHER_WEIGHTS_FIELD,
-    ConditionalLossKeys,
-    FractionAxis,
-    GainAxis,
+    LamOrBestAxis,
     LossCell,
-    PenaltyAxis,
-    TeacherAxis,
-    TeacherFlipAxis,
-    WeightDistributionAxis,
-    find_loss_teacher_conflicts,
-    find_uninformative_teachers,
-    make_penalty,
+    LossFit,
+    LossSetting,
+    MinimisedLossAxis,
+    PenalisedCell,
+    estimate_fit_seconds,
     make_teacher,
-    make_teacher_weights,
 )
-from statmech.scenarios.convex_setting import LossSetting
-from statmech.scenarios.example_numbers import AlphaAxis, compute_example_counts, find_example_count_problems
 from statmech.scenarios.inputs_key import (
     InputsAxis,
     compute_input_table_digests,
@@ -56,64 +41,17 @@ from statmech.scenarios.inputs_key import (
     find_input_table_problems,
     make_inputs_field,
 )
-from statmech.scenarios.keys import PARAMETERS, DimensionAxis, NonnegativeAxis, config_key, one_of
+from statmech.scenarios.keys import PARAMETERS, config_key
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable, make_local_field_variables
 
-BEST_PENALTY_KEYWORD = "best"
-MAX_FLOAT = float(np.finfo(float).max)
-
-
-def _validate_lam(lam: Any) -> float | str:
-    """Validate a penalty strength, a nonnegative number or the keyword `best`."""
-    if isinstance(lam, str) and lam == BEST_PENALTY_KEYWORD:
-        return BEST_PENALTY_KEYWORD
-    if isinstance(lam, bool | str) or not isinstance(lam, int | float | np.number):
-        raise ValueError(f"must be a number or {BEST_PENALTY_KEYWORD}, not {quote_value(lam)}")
-    if not 0 <= lam <= MAX_FLOAT:
-        value = quote_value(lam) if isinstance(lam, int) else f"{lam:g}"
-        raise ValueError(f"must be at least 0 and finite, not {value}")
-    return float(lam)
-
-
-LOSSES_WITHOUT_MINIMUM = dict.fromkeys(
-    DESCENT_ONLY_LOSSES, "its minimum is w = 0: it learns only by descent (`descent: gradient`)"
-)
-LamOrBestAxis = Annotated[
-    NumberOrAxis | NameOrAxis,
-    axis_of(
-        Annotated[Any, PlainValidator(_validate_lam)],
-        {"anyOf": [{"type": "number", "minimum": 0}, {"const": BEST_PENALTY_KEYWORD}]},
-    ),
-]
-
-RISK_VARIABLES = {
-    "R": Variable((), "teacher-student cosine", "$R$"),
-    "length": Variable((), "length of a student, |w|/sqrt(N)", "$l$", role="detail"),
-    "V": Variable((), "response of a field to a force on it", "$V$", role="detail"),
-    "eps_g": Variable((), "generalization error, on noiseless labels", r"$\epsilon_g$"),
-    "eps_y": Variable((), "generalization error on fresh labels with noise", r"$\epsilon_y$", role="detail"),
-    "mse": Variable((), "mean squared error, of the field without noise", "mse"),
-    "train_loss": Variable((), "mean loss of the examples", r"$\langle\ell\rangle$", role="detail"),
-    "eps_t": Variable((), "training error", r"$\epsilon_t$"),
-    "gap": Variable(
-        (), "certified relative gap to the optimum, the minimum", "gap", in_theory=False, role="diagnostic"
-    ),
-    "converged": Variable((), "whether the run converged: the minimum was reached", "converged", False, False),
-    "separable": Variable(
-        (), "whether some student is right on all examples", "separable", in_theory=False, role="diagnostic"
-    ),
-}
 RISK_LOCAL_FIELD_VARIABLES = make_local_field_variables((), "R_field", "length_field")
 UNEQUAL_VARIANCE_ERROR_EQUATION = (
     r"\epsilon_g = \tfrac1\pi\arccos R_h"  # replaces the last equation if inputs have unequal variances
 )
 BAYES_VARIABLES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
-RISK_THEORY_VARIABLES = {
-    "residual": Variable((), "residual of the equations", "residual", role="diagnostic"),
-    "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
-    "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
-}
+# fresh inputs, for the errors of random features (AMD EPYC, 25 November 2026)
+FRESH_SECONDS_PER_FEATURE, FRESH_SECONDS_PER_LATENT = 2e-4, 1e-6
 SQUARE_LOSS_CONFIG = {"loss": ["square"], "teacher": "linear", "flip": 0}
 THREE_GROUP_SPECTRUM = {
     "spectrum": {"eigenvalues": [1e4, 1, 1e-4], "shares": [0.1, 0.3, 0.6], "teacher": [1e-8, 1e-4, 0.99989999]}
@@ -122,7 +60,7 @@ MULTIPLE_DESCENT_ALPHAS = [round(0.03 * 100 ** (step / 40), 4) for step in range
 ALIGNED_SPECTRUM = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": [0.5, 0.5]}}
 
 
-class Risk(ConditionalLossKeys, AbstractScenario):
+class Risk(LossFit):
     """Learners that minimise a convex loss of P = alpha N examples from a teacher.
 
     Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
@@ -143,7 +81,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
     CITES: ClassVar = ("aubin2020", "loureiro2021", "candes2020")
     SIMULATION_ONLY_KEYS: ClassVar = ("solver",)
     NON_KEY_COORDINATES: ClassVar = {
-        "P": ConfigKey("P", "number of stored examples", int, symbol="$P$"),
+        **LossFit.NON_KEY_COORDINATES,
         "latent": ConfigKey("latent", "latent variables per feature", float, symbol="$D/N$"),
     }
     PAGE: ClassVar = Page(
@@ -189,24 +127,12 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
 
-    loss: Annotated[NameOrAxis, one_of(LOSSES, "a loss", LOSSES_WITHOUT_MINIMUM)] = Field(
-        description="loss that is minimised"
-    )
-    penalty: PenaltyAxis = PENALTY_FIELD
-    l1_ratio: FractionAxis = L1_RATIO_FIELD
+    loss: MinimisedLossAxis = MINIMISED_LOSS_FIELD
     lam: LamOrBestAxis = config_key(
         0.1,
         description="strength of the penalty; 0: the limit of a vanishing one, best: that of the smallest error",
         symbol=r"$\lambda$",
     )
-    teacher: TeacherAxis = Field(default="sign", description="teacher, by how its outputs depend on its field")
-    flip: TeacherFlipAxis = FLIP_FIELD
-    noise: NonnegativeAxis = NOISE_FIELD
-    gain: GainAxis = GAIN_FIELD
-    weights: WeightDistributionAxis = TEACHER_WEIGHTS_FIELD
-    rho: FractionAxis = RHO_FIELD
-    alpha: AlphaAxis = ALPHA_FIELD
-    N: DimensionAxis = config_key(500, description="input dimension", symbol="$N$")
     inputs: InputsAxis = make_inputs_field()
     bayes: StrictBool = Field(
         default=False, description="also the Bayes-optimal student, at finite N by message passing"
@@ -216,14 +142,8 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         description="solver of the simulation: `minimise` (to a certified minimum) or `amp` (message passing)",
     )
 
-    if TYPE_CHECKING:  # show editors and type checkers the parameters of losses
-        width: InitVar[NumberOrAxis] = 1.0
-
     def _find_problems(self) -> Iterator[Problem]:
-        yield from self._find_inapplicable_keys()
-        yield from find_loss_teacher_conflicts(self, LOSSES)
-        yield from find_uninformative_teachers(self)
-        yield from find_example_count_problems(self)
+        yield from super()._find_problems()
         input_problems = [*find_input_dimension_problems(self)]
         yield from input_problems or self._find_unequal_variance_problems()
         if not input_problems:
@@ -295,7 +215,7 @@ class Risk(ConditionalLossKeys, AbstractScenario):
     @property
     def variables(self) -> dict[str, Variable]:
         return (
-            RISK_VARIABLES
+            FIT_VARIABLES
             | (RISK_LOCAL_FIELD_VARIABLES if self.has_anisotropic_inputs else {})
             | (BAYES_VARIABLES if self.bayes else {})
         )
@@ -312,15 +232,15 @@ class Risk(ConditionalLossKeys, AbstractScenario):
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
-        return RISK_THEORY_VARIABLES | ({} if self.bayes else BAYES_VARIABLES)
+        return FIT_THEORY_VARIABLES | ({} if self.bayes else BAYES_VARIABLES)
 
     @property
     def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {} if self.sized else {"N": 10**6}
+        return {} if self.sized else super().keys_ignored_by_theory
 
     @property
     def derived_coordinates(self) -> dict[str, Any]:
-        return {"P": compute_example_counts(self), **self._compute_latent_coordinates()}
+        return super().derived_coordinates | self._compute_latent_coordinates()
 
     def _compute_latent_coordinates(self) -> dict[str, Any]:
         """Return the number of latent variables per feature along an axis of random features."""
@@ -334,69 +254,29 @@ class Risk(ConditionalLossKeys, AbstractScenario):
         """Return all keys in the zip group of a key, or the key alone."""
         return next((group for group in self.zipped if name in group), (name,))
 
-    def estimate_seconds_per_seed(self) -> float:
-        """Estimate the seconds per seed for all parameter combinations on one core."""
-        return sum(map(_estimate_run_seconds, self.cells()))
+    def estimate_run_seconds(self, cell: RiskCell) -> float:
+        latent = cell.inputs.count_latent_variables(cell.N)
+        measured = cell.N * (FRESH_SECONDS_PER_FEATURE + FRESH_SECONDS_PER_LATENT * latent) if latent else 0.0
+        return measured + estimate_fit_seconds(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
 
     def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RiskCell:
-        return RiskCell(
-            name=values["loss"],
-            loss=self.make_component(values),
-            penalty=make_penalty(values),
-            lam=values["lam"],
-            teacher=make_teacher(values),
-            weights=make_teacher_weights(values),
-            N=values["N"],
-            P=round(values["alpha"] * values["N"]),
-            alpha=values["alpha"],
-            index=index,
-            inputs=values.get("inputs", Gaussian()),
-        )
+        return RiskCell(**self.make_cell_values(values, index), inputs=values.get("inputs", Gaussian()))
 
 
 @dataclass(frozen=True)
-class RiskCell(LossCell):
-    """One grid point: the loss, the penalty, the teacher, the input dimension and number of examples."""
+class RiskCell(LossCell, PenalisedCell):
+    """One grid point: the loss, the penalty, the teacher, the inputs, their dimension and the number of examples."""
 
-    name: str
-    loss: Loss
-    penalty: Penalty
-    lam: float | str
-    teacher: Teacher
-    weights: WeightDistribution
-    N: int
-    P: int
-    alpha: float
-    index: tuple[int, ...]
     inputs: Inputs = field(default_factory=Gaussian)
 
     @property
     def loss_setting(self) -> LossSetting:
         return super().loss_setting._replace(inputs=make_input_population(self.inputs, self.N))
 
+    @property
+    def shared_setting(self) -> LossSetting:
+        return self.loss_setting
 
-# Seconds per operation on one core, for P N m + m^3 operations with m = min(N, P), and minimum seconds. Medians at
-# N = 400 and 800, alpha = 0.5 to 8, lam = 0 to 1 (Intel Xeon, 23 November 2026). Single runs take half to twice as
-# long, with an l1 norm up to five times. The minimum for kinks and random features: AMD EPYC, 25 November 2026
-SMOOTH_FIT_SECONDS, KINKED_FIT_SECONDS, L1_FIT_SECONDS, MIN_FIT_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
-MIN_KINKED_FIT_SECONDS = 8e-3
-FRESH_SECONDS_PER_FEATURE, FRESH_SECONDS_PER_LATENT = (
-    2e-4,
-    1e-6,
-)  # fresh inputs, for the errors of random features
-
-
-def _estimate_run_seconds(cell: RiskCell) -> float:
-    """Estimate the seconds per run, including tests on fresh inputs."""
-    latent = cell.inputs.count_latent_variables(cell.N)
-    measured = cell.N * (FRESH_SECONDS_PER_FEATURE + FRESH_SECONDS_PER_LATENT * latent) if latent else 0.0
-    return measured + estimate_fit_seconds(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
-
-
-def estimate_fit_seconds(loss: Loss, P: int, N: int, has_l1: bool = False) -> float:
-    """Estimate the seconds to draw inputs, test separability and fit a loss."""
-    smaller = min(N, P)
-    rate, min_seconds = (
-        (KINKED_FIT_SECONDS, MIN_KINKED_FIT_SECONDS) if loss.kinks else (SMOOTH_FIT_SECONDS, MIN_FIT_SECONDS)
-    )
-    return min_seconds + 1.5 * (L1_FIT_SECONDS if has_l1 else rate) * (P * N * smaller + smaller**3) + 1.5e-8 * P * N
+    @property
+    def sample_size(self) -> float:
+        return self.alpha

@@ -16,7 +16,7 @@ def make_kind_schema(kind: type[ConfigKeys], shared_keys: list[str]) -> dict[str
     schema = kind.model_json_schema()
     fields = {
         name: _drop_symbol_and_unit(schema["properties"][name])
-        for name in kind.model_fields
+        for name in kind.list_fields()
         if name not in INTERNAL_FIELDS
     }
     own_fields = {name: field for name, field in fields.items() if name not in shared_keys}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
@@ -11,6 +10,7 @@ from numpy.polynomial import Chebyshev
 
 from statmech.results.dataset import make_empty_dataset
 from statmech.scenarios.risk import Risk, RiskCell
+from theory.cell_groups import solve_in_groups
 from theory.convex.best_lambda import find_best_lambda as best_lambda_at
 from theory.convex.best_lambda import get_cached_best_lambdas
 
@@ -18,8 +18,6 @@ LAMBDA_INTERPOLATION_DEGREE = 12  # degree of the Chebyshev polynomial in ln alp
 LAST_COEFFICIENT_REL_TOL = (
     1e-3  # relative to the smallest lambda; the interpolation is rejected if its last coefficients are larger
 )
-
-ExampleRatioFunction = Callable[[RiskCell], float]  # returns the ratio of examples to inputs
 
 
 def best_lambda(scenario: Risk) -> xr.DataArray:
@@ -53,59 +51,37 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
         config["N"] = config["N"][0] if isinstance(config["N"], list) else config["N"]
     single = Risk(**{**config, "lam": 1.0})
     lambdas = make_empty_dataset(single, seeds=None).lam_best
-    for members in group_cells_by_loss_setting(list(single.cells())):
-        best = find_best_group_lambdas(members)
-        for cell in members:
-            lambdas[cell.index] = best[cell.alpha]
+    cells = list(single.cells())
+    best = solve_in_groups(cells, lambda cell: cell.loss_setting, find_best_group_lambdas)
+    for cell, lam in zip(cells, best, strict=True):
+        lambdas[cell.index] = lam
     return lambdas.drop_vars(["lam", "P", *([] if scenario.sized else ["N"])], errors="ignore").rename("best_lambda")
 
 
-def get_alpha(cell: RiskCell) -> float:
-    """Return a cell's number of examples per weight."""
-    return cell.alpha
+def find_best_group_lambdas(cells: Sequence[RiskCell]) -> list[float]:
+    """Find the best lambda of each cell, where all cells have the same setting."""
+    setting, alphas = cells[0].loss_setting, [cell.alpha for cell in cells]
+    best = get_cached_best_lambdas(*setting.learner, alphas, setting.inputs)
+    return [best[alpha] for alpha in alphas]
 
 
-def group_cells_by_loss_setting(cells: Sequence[RiskCell]) -> list[list[RiskCell]]:
-    """Group cells that differ only in alpha, lambda and N."""
-    groups: dict[Any, list[RiskCell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.loss_setting, []).append(cell)
-    return list(groups.values())
-
-
-def find_best_group_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
-    """Find the best lambda at each alpha in a group of cells."""
-    setting = members[0].loss_setting
-    return get_cached_best_lambdas(*setting.learner, map(get_alpha, members), setting.inputs)
-
-
-def interpolate_best_lambdas(members: Sequence[RiskCell]) -> Mapping[float, float]:
-    """Find the best lambda at each alpha in a group by polynomial interpolation in ln alpha.
+def interpolate_best_lambdas(cells: Sequence[RiskCell]) -> list[float]:
+    """Find the best lambda of each cell by polynomial interpolation in ln alpha.
 
     Every alpha is solved if the polynomial does not converge. Near the best lambda, the error changes only by
     about 1e-6 if lambda changes by 1 %.
     """
-    alphas = [cell.alpha for cell in members]
+    alphas = np.array([cell.alpha for cell in cells], float)
     if len(set(alphas)) <= LAMBDA_INTERPOLATION_DEGREE:
-        return find_best_group_lambdas(members)
-    setting, ends = members[0].loss_setting, [np.log(min(alphas)), np.log(max(alphas))]
+        return find_best_group_lambdas(cells)
+    setting, ends = cells[0].loss_setting, [np.log(alphas.min()), np.log(alphas.max())]
 
     def solve_alphas(log_alpha: np.ndarray) -> np.ndarray:
         return best_lambda_at(*setting.learner, np.exp(log_alpha), setting.inputs)
 
     interpolation = Chebyshev.interpolate(solve_alphas, LAMBDA_INTERPOLATION_DEGREE, ends)
-    line = evaluate_at_ratios(members, get_alpha, lambda alpha: interpolation(np.log(alpha)))
+    line = interpolation(np.log(alphas))
     # the last coefficients are not small if there are NaN, infinities, jumps or kinks
-    return (
-        line
-        if np.all(np.abs(interpolation.coef[-2:]) <= LAST_COEFFICIENT_REL_TOL * min(line.values()))
-        else find_best_group_lambdas(members)
-    )
-
-
-def evaluate_at_ratios(
-    members: Sequence[RiskCell], ratio: ExampleRatioFunction, function: Callable[[np.ndarray], np.ndarray]
-) -> dict[float, float]:
-    """Evaluate a function at every distinct ratio of examples to inputs in a group of cells."""
-    ratios = np.array(list(dict.fromkeys(map(ratio, members))), float)
-    return dict(zip(ratios.tolist(), function(ratios).tolist(), strict=True))
+    if np.all(np.abs(interpolation.coef[-2:]) <= LAST_COEFFICIENT_REL_TOL * line.min()):
+        return line.tolist()
+    return find_best_group_lambdas(cells)

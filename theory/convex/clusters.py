@@ -28,7 +28,7 @@ logarithms have no solution, and the state is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -39,6 +39,7 @@ from statmech.convex.clusters import CLUSTER_LABELS, TwoClusters, compute_cluste
 from statmech.convex.limits import find_minimiser_interval
 from statmech.convex.losses import Loss
 from statmech.numerics.gaussian import normal_cdf
+from statmech.scenarios.gaussian_clusters import ClusterCell
 from theory.convex.best_lambda import (
     EQUAL_ERROR_TOL,
     MAX_SEARCHED_LAMBDA,
@@ -444,6 +445,15 @@ def find_best_cluster_lambdas(
     array([0.175])
     """
     return search_best_cluster_lambdas(ClusterEquations(loss, clusters, intercept and not clusters.is_balanced), alphas)
+
+
+def find_best_cluster_penalties(cells: Sequence[ClusterCell]) -> list[float]:
+    """Find the best lambda of each cell, where all cells have the same setting."""
+    loss, clusters, intercept = cells[0].setting
+    alphas = list(dict.fromkeys(cell.alpha for cell in cells))
+    lambdas = find_best_cluster_lambdas(loss, clusters, np.array(alphas, float), intercept)
+    best = dict(zip(alphas, lambdas.tolist(), strict=True))
+    return [best[cell.alpha] for cell in cells]
 
 
 def search_best_cluster_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndarray:

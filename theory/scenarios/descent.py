@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from statmech.convex.losses import DESCENT_ONLY_LOSSES
-from statmech.scenarios.convex_setting import LossSetting
+from statmech.scenarios.convex_fit import LossSetting
 from statmech.scenarios.descent import Descent, DescentCell
 from statmech.scenarios.variables import STANDARD_ERROR_SUFFIX
 from theory.convex.bayes_optimal import solve_bayes_overlap

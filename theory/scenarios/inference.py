@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from statmech.convex.teachers import Teacher
-from statmech.convex.weights import WeightDistribution
 from statmech.scenarios.inference import Inference, InferenceCell
+from theory.cell_groups import CellVariables, solve_in_groups
 from theory.convex import bayes_optimal
 from theory.convex.state_evolution import find_message_passing_state, iterate_state_evolution
 
@@ -17,7 +16,7 @@ SOURCE = "state evolution and free entropy, N -> infinity"
 TRANSITION_VARIABLES = {"alpha": "alpha_alg"}  # by axis: variable that locates the first-order transition
 
 
-def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
+def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[CellVariables]:
     """Return the theoretical variables of each cell, evaluated at P/N.
 
     All ratios and starts for a prior and a teacher are solved in parallel.
@@ -25,22 +24,16 @@ def solve(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[
     return solve_line(scenario, [replace(cell, alpha=cell.P / cell.N) for cell in cells])
 
 
-def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[dict[str, np.ndarray]]:
+def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[CellVariables]:
     """Solve theory for a dense line, at alpha instead of P/N."""
-    groups: dict[tuple[Teacher, WeightDistribution], list[InferenceCell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.teacher, cell.weights), []).append(cell)
-    variables: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
-    for (teacher, weights), members in groups.items():
-        for cell, values in zip(members, _solve_group(teacher, weights, members, scenario.steps), strict=True):
-            variables[cell.index] = values
-    return (variables[cell.index] for cell in cells)
+    return solve_in_groups(
+        cells, lambda cell: (cell.teacher, cell.weights), lambda members: _solve_group(members, scenario.steps)
+    )
 
 
-def _solve_group(
-    teacher: Teacher, weights: WeightDistribution, cells: list[InferenceCell], steps: int
-) -> Iterator[dict[str, np.ndarray]]:
+def _solve_group(cells: list[InferenceCell], steps: int) -> Iterator[CellVariables]:
     """Return the variables of cells with one prior and one teacher."""
+    teacher, weights = cells[0].teacher, cells[0].weights
     alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]
     mse = iterate_state_evolution(teacher, weights, alpha, starts, steps)
     step_arrays = {"m": 1 - mse, "q": 1 - mse, "mse": mse, "eps_g": np.arctan2(np.sqrt(mse), np.sqrt(1 - mse)) / np.pi}

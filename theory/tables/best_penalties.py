@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from statmech.scenarios.convex_fit import BEST_PENALTY_KEYWORD
 from statmech.scenarios.labelled_rows import LabelledRowsCell
 from statmech.table_populations import HeldOutRowsPopulation
 from theory.tables.fresh_rows import FreshRowErrorPredictor
@@ -24,15 +27,17 @@ def make_row_error_predictor(cell: LabelledRowsCell) -> RowErrorPredictor:
     )
 
 
-def find_best_penalties(cell: LabelledRowsCell, P: list[int]) -> dict[int, float]:
-    """Find the penalty with the smallest error at each number of examples, NaN where it is undetermined.
+def find_best_penalties(cells: Sequence[LabelledRowsCell]) -> list[float]:
+    """Find the penalty with the smallest error of each cell, NaN if undetermined or if no cell with this P needs it.
 
     Parameters
     ----------
-    cell
-        A parameter combination. Its number of examples is ignored.
-    P
-        The numbers of examples.
+    cells
+        Parameter combinations that differ only in the penalty and the number of examples.
     """
-    best = make_row_error_predictor(cell).find_best_penalties(cell.loss, np.array(P, float), cell.model)
-    return dict(zip(P, best.tolist(), strict=True))
+    first, sizes = cells[0], list(dict.fromkeys(cell.P for cell in cells if cell.lam == BEST_PENALTY_KEYWORD))
+    if not sizes:
+        return [np.nan] * len(cells)
+    best = make_row_error_predictor(first).find_best_penalties(first.loss, np.array(sizes, float), first.model)
+    best_by_size = dict(zip(sizes, best.tolist(), strict=True))
+    return [best_by_size.get(cell.P, np.nan) for cell in cells]

@@ -75,7 +75,7 @@ def _draw_best_penalty_curve(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -
 
     def find_best_lambda(T: float) -> float:
         cell = replace(first, inputs=replace(spectrum, teacher=(1 - T, T) if larger else (T, 1 - T)))
-        return find_best_group_lambdas([cell])[cell.alpha]
+        return find_best_group_lambdas([cell])[0]
 
     part = np.linspace(0.02, 0.98, TEACHER_PART_POINTS)
     lam = np.vectorize(find_best_lambda)(part)
