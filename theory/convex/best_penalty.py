@@ -10,9 +10,9 @@ from numpy.polynomial import Chebyshev
 
 from statmech.results.dataset import make_empty_dataset
 from statmech.scenarios.risk import Risk, RiskCell
-from theory.cell_groups import solve_in_groups
 from theory.convex.best_lambda import find_best_lambda as best_lambda_at
 from theory.convex.best_lambda import get_cached_best_lambdas
+from theory.convex.cell_groups import solve_in_groups
 
 LAMBDA_INTERPOLATION_DEGREE = 12  # degree of the Chebyshev polynomial in ln alpha
 LAST_COEFFICIENT_REL_TOL = (

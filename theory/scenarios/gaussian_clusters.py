@@ -11,14 +11,14 @@ import numpy as np
 
 from statmech.convex.clusters import compute_best_plane_error, compute_cluster_separability_threshold
 from statmech.scenarios.gaussian_clusters import ClusterCell, Clusters
-from theory.cell_groups import (
+from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA
+from theory.convex.cell_groups import (
     CellVariables,
     get_example_ratio,
     get_sample_size,
     omit_unused_penalties,
     solve_penalised_cells,
 )
-from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA
 from theory.convex.clusters import find_best_cluster_penalties, solve_cluster_minimum
 
 SOURCE = "replica-symmetric, N -> infinity"

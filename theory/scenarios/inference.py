@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from statmech.scenarios.inference import Inference, InferenceCell
-from theory.cell_groups import CellVariables, solve_in_groups
 from theory.convex import bayes_optimal
+from theory.convex.cell_groups import CellVariables, solve_in_groups
 from theory.convex.state_evolution import find_message_passing_state, iterate_state_evolution
 
 SOURCE = "state evolution and free entropy, N -> infinity"

@@ -9,7 +9,7 @@ import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.scenarios.labelled_rows import LabelledRows, LabelledRowsCell
-from theory.cell_groups import CellVariables, get_sample_size, solve_penalised_cells
+from theory.convex.cell_groups import CellVariables, get_sample_size, solve_penalised_cells
 from theory.tables.best_penalties import find_best_penalties, make_row_error_predictor
 
 SOURCE = "clusters or covariances of a table, N -> infinity"

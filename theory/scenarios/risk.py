@@ -15,16 +15,16 @@ from statmech.convex.separability import compute_separability_threshold
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weights import WeightDistribution
 from statmech.scenarios.risk import Risk, RiskCell
-from theory.cell_groups import (
+from theory.convex.bayes_optimal import solve_bayes_overlap
+from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA
+from theory.convex.best_penalty import find_best_group_lambdas, interpolate_best_lambdas
+from theory.convex.cell_groups import (
     CellVariables,
     get_example_ratio,
     get_sample_size,
     omit_unused_penalties,
     solve_penalised_cells,
 )
-from theory.convex.bayes_optimal import solve_bayes_overlap
-from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA
-from theory.convex.best_penalty import find_best_group_lambdas, interpolate_best_lambdas
 from theory.convex.empirical_risk import solve_loss_minimum
 from theory.convex.recovery import get_recovery_threshold
 
