@@ -290,7 +290,7 @@ def _get_network_segment_values(cell: NetworkCell, segments: TimeSegments) -> di
 
 def _get_task_probabilities(cell: Any, segments: TimeSegments) -> np.ndarray:
     """Return the task probabilities (segments, tasks) on each segment."""
-    return np.array([cell.pieces.at(np.float64(t)) for t in segments.edges[:-1]])
+    return np.array([cell.protocol_pieces.at(np.float64(t)) for t in segments.edges[:-1]])
 
 
 def _get_cells_on_segments(cell: Any, segments: TimeSegments) -> list[Any]:
