@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import InitVar
 from functools import cache
-from inspect import get_annotations
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
@@ -231,9 +230,11 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
     @classmethod
     def list_fields(cls) -> list[str]:
-        """Return the names of all keys except the parameters: common keys, keys of this kind, then inherited keys."""
-        names = dict.fromkeys(name for base in (ConfigKeys, *cls.__mro__) for name in get_annotations(base))
-        return [name for name in names if name in cls.model_fields and name not in INTERNAL_FIELDS]
+        """Return the names of all keys except the parameters: common keys, possible axes, then the other keys."""
+        positions = {name: position for position, name in enumerate(getattr(cls, "AXES", ()))}
+        names = [name for name in cls.model_fields if name not in INTERNAL_FIELDS]
+        common = ConfigKeys.model_fields
+        return sorted(names, key=lambda name: -1 if name in common else positions.get(name, len(positions)))
 
     @classmethod
     def list_keys(cls) -> list[str]:

@@ -187,15 +187,6 @@ class OnlineStudent(OnlineLearning):
         assumed_flip: InitVar[NumberOrAxis] = 0.0
         margin: InitVar[NumberOrAxis] = 0.0
 
-    @classmethod
-    def list_fields(cls) -> list[str]:
-        """Return the names of the fields, where the possible axes of a kind precede its other keys."""
-        positions = {name: position for position, name in enumerate(cls.AXES)}
-        common = OnlineLearning.model_fields
-        return sorted(
-            super().list_fields(), key=lambda name: -1 if name in common else positions.get(name, len(positions))
-        )
-
     def _find_problems(self) -> Iterator[Problem]:
         if "N" in self.AXES:  # otherwise N follows from a table
             yield from self._find_step_problems()

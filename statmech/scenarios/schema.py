@@ -7,18 +7,14 @@ from typing import Any
 
 from statmech.parameters import collect_parameters, find_parameter_definitions
 from statmech.scenarios.axes import make_axis_schema
-from statmech.scenarios.config_keys import INTERNAL_FIELDS, ConfigKeys
+from statmech.scenarios.config_keys import ConfigKeys
 from statmech.scenarios.controlled_keys import make_time_function_schemas
 
 
 def make_kind_schema(kind: type[ConfigKeys], shared_keys: list[str]) -> dict[str, Any]:
     """Return the JSON Schema of configs of this kind, with keys shared by all kinds at the end."""
     schema = kind.model_json_schema()
-    fields = {
-        name: _drop_symbol_and_unit(schema["properties"][name])
-        for name in kind.list_fields()
-        if name not in INTERNAL_FIELDS
-    }
+    fields = {name: _drop_symbol_and_unit(schema["properties"][name]) for name in kind.list_fields()}
     own_fields = {name: field for name, field in fields.items() if name not in shared_keys}
     for choice, kinds in kind.choices().items():
         own_fields[choice] |= make_axis_schema(
