@@ -220,30 +220,6 @@ def sharded(count: Count, zygote: Zygote, scratch: Path, rng: random.Random, kil
         count.tried(codes[1] == again == 0 and finished(store, right))
 
 
-def raced(size: Size, scratch: Path, rng: random.Random, zygote: Zygote) -> None:
-    """A shard of a sweep and one of its extension at once, each first in turn; every fifth time one is killed."""
-    right, refused = reference(GROWN), 0
-    with Count("shards of a sweep and of its extension at once") as count:
-        while count.tries < size.kills:
-            store = scratch / f"raced{count.tries}" / "simulation.zarr"
-            store.parent.mkdir()
-            first, second = (SWEEP, GROWN) if count.tries % 2 else (GROWN, SWEEP)
-            one = zygote.begin(store, first, seconds=TINY_BLOCKS, shard=[1, 2])
-            time.sleep(0.3 * rng.random())
-            other = zygote.begin(store, second, seconds=TINY_BLOCKS, shard=[2, 2])
-            if count.tries % 5 == 0:
-                time.sleep(0.2 * rng.random())
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(one, signal.SIGKILL)
-            codes = zygote.wait(one), zygote.wait(other)
-            refused += codes.count(2)
-            bad = 0 if not store.exists() else wrong(opened(store), right)
-            last = zygote.wait(zygote.begin(store, GROWN, seconds=TINY_BLOCKS))
-            clear = {*codes} <= {0, 2, -signal.SIGKILL}
-            count.tried(clear and last == 0 and finished(store, right), wrong=bad)
-        count.fault += f" (one was refused {refused} times)"
-
-
 COMMAND = ["learner=hebb,max_stability", "N=40", "alpha=1,2,3,4", "seeds=100"]
 
 
@@ -305,8 +281,11 @@ def disks(size: Size, scratch: Path, zygote: Zygote) -> None:
         for limit in (0, 100, 1000, 3000, 9000)[: None if size is FULL else 1]:
             store = scratch / f"limit{limit}" / "simulation.zarr"
             store.parent.mkdir()
-            if limit >= 3000:  # half of the runs are done
-                zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS, shard=[1, 2]))
+            if limit >= 3000:  # some of the runs are done
+                process = zygote.begin(store, WIDE, seconds=WIDE_BLOCKS)
+                until(lambda store=store: bool(written(store)))
+                os.kill(process, signal.SIGKILL)
+                zygote.wait(process)
             code = zygote.wait(zygote.begin(store, WIDE, seconds=WIDE_BLOCKS, limit=limit))
             until(lambda store=store: bool(events(store)) and "message" in events(store)[-1])
             last = events(store)[-1]["message"]
@@ -667,7 +646,6 @@ def main() -> None:
         if "faults" in tables:
             with Zygote() as zygote:
                 kills(size, scratch, rng, zygote)
-                raced(size, scratch, rng, zygote)
                 disks(size, scratch, zygote)
                 damage(size, scratch, rng, zygote)
                 writers(size, scratch, zygote)

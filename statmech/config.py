@@ -25,6 +25,7 @@ from statmech.results.checksums import (
     find_corrupted_files,
     read_group_metadata,
 )
+from statmech.results.shards import list_stores
 from statmech.results.stored_config import config_from_attributes
 from statmech.running_command import format_option
 from statmech.runtime import files
@@ -36,7 +37,7 @@ from statmech.scenarios.registry import get_kind, scenario_from
 
 _PACKAGE_FOLDER = Path(__file__).parent
 SIMULATION_STORE_NAME = "simulation.zarr"
-RESULT_STORE_NAMES = (SIMULATION_STORE_NAME, "theory.zarr")
+RESULT_STORE_PATTERNS = (SIMULATION_STORE_NAME, "simulation.*-of-*.zarr", "theory.zarr")
 MAX_CONFIG_BYTES = 500_000
 ConfigCheck = Callable[[dict[str, Any]], Iterable[Problem]]
 SHIPPED_CONFIG_FOLDER = next(
@@ -98,8 +99,9 @@ def find_config(config: str | Path) -> Path:
     if not str(config):
         raise ConfigError("the name of the config is empty")
     path = Path(config)
-    path = path.parent if path.name == SIMULATION_STORE_NAME else path
-    if path.is_file() or (path / SIMULATION_STORE_NAME).is_dir():
+    store = path.parent / SIMULATION_STORE_NAME
+    path = path.parent if path in (store, *list_stores(store)) else path
+    if path.is_file() or any(store.is_dir() for store in list_stores(path / SIMULATION_STORE_NAME)):
         return path
     shipped_file = SHIPPED_CONFIG_FOLDER / f"{config}.yaml"
     if path.suffix == "" and path.name == str(config) and shipped_file.is_file():
@@ -131,7 +133,7 @@ def check_results_not_in_subfolders(folder: Path) -> None:
 
 def _find_stores(folder: Path, subfolder_pattern: str = "") -> list[Path]:
     """Find the result stores in a folder, or in the subfolders that match a pattern."""
-    return [store for name in RESULT_STORE_NAMES for store in folder.glob(f"{subfolder_pattern}{name}")]
+    return [store for name in RESULT_STORE_PATTERNS for store in folder.glob(f"{subfolder_pattern}{name}")]
 
 
 def _describe_missing_results(path: Path) -> str:
@@ -297,7 +299,7 @@ def _format_yaml_value(value: Any) -> str:
 def _parse_config(path: Path) -> Any:
     """Read a config file, or the config in a results folder, as a mapping."""
     if path.is_dir():
-        return _read_stored_config(path / SIMULATION_STORE_NAME)
+        return _read_stored_config(list_stores(path / SIMULATION_STORE_NAME)[0])
     try:
         content = files.read_bounded_file(path, MAX_CONFIG_BYTES)
     except OSError as failure:

@@ -302,10 +302,10 @@ def test_a_sweep_grows_and_is_sharded_along_what_changes(engine, path):
     base = {"rule": "perceptron", "N": 12, "t": [0, 1], "engine": engine, "schedule": {"t0": 2}}
     small = Scenario(**base, drift=[0, 0.5], decay=[0.1], seeds=3)
     large = Scenario(**base, drift=[0, 0.5, 1], decay=[0.1, 0], seeds=5)
-    run_into(path, small)
-    for shard in (2, 1):
-        outcome = run_into(path, large, shard=(shard, 2))
-    assert outcome.missing == outcome.failed == 0
+    for scenario in (small, large):
+        for shard in (2, 1):
+            outcome = run_into(path, scenario, shard=(shard, 2))
+            assert outcome.missing == outcome.failed == 0
     assert_same_bits(path, large)
 
 

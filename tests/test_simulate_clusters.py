@@ -16,15 +16,12 @@ from conftest import assert_same_bits, quick_children
 
 import simulate
 from simulate.execution import clusters
-from simulate.execution.chunks import simulate_stored_chunk
 from simulate.execution.clusters import check_cluster_name, run_on_cluster
 from simulate.execution.to_store import run_into
-from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, StoreError, plugins
+from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, plugins
 from statmech.cli import main
 from statmech.results import store
 from statmech.results.status import read_status
-from statmech.results.store_creation import create_store
-from statmech.results.sweep_store import SweepStore
 from statmech.runtime.extras import MissingExtraError
 
 dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'")
@@ -261,7 +258,7 @@ class AnsweredByNobody:
 def test_a_scheduler_that_dies_before_a_result_is_fetched_is_not_a_fault_of_files():
     workers = clusters.DaskWorkers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
     with pytest.raises(ClusterError, match=r"scheduler is gone \(CommClosedError\).*rerun the same command"):
-        workers._get_task_error(AnsweredByNobody(), clusters.EventCollector())
+        workers._get_task_result(AnsweredByNobody())
 
 
 class Late:
@@ -272,13 +269,13 @@ class Late:
     def result(self, timeout):
         if timeout < 30:
             raise TimeoutError
-        return []
+        return "late"
 
 
 def test_a_result_that_a_busy_machine_sends_late_is_waited_for():
     """Half of the runs whose workers were killed ended after eight seconds, at a load of 8: "the scheduler is gone"."""
     workers = clusters.DaskWorkers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
-    assert workers._get_task_error(Late(), clusters.EventCollector()) is None
+    assert workers._get_task_result(Late()) == "late"
 
 
 def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
@@ -334,26 +331,3 @@ def test_dask_and_the_options_it_replaces_are_mutually_exclusive(options, in_scr
         main()
     assert "omit --shard and --memory" in capsys.readouterr().err
     assert not list(in_scratch.iterdir())
-
-
-def test_a_worker_that_does_not_see_the_store_reports_it(path, monkeypatch):
-    monkeypatch.setattr(clusters, "STORE_VISIBLE_SECONDS", 0.0)
-    with pytest.raises(StoreError, match="does not see this store; it must be visible to all workers"):
-        clusters._wait_for_store(path, "a store")
-
-
-def test_a_worker_never_writes_into_a_store_that_has_replaced_its_own(path, monkeypatch):
-    """A worker may outlive its client, and the next run may extend the store."""
-    scenario, other = StoredExamples(**STORED), StoredExamples(**{**STORED, "N": [60, 80]})
-    create_store(path, scenario, {})
-    filled = "simulate.execution.chunks.ChunkBuffer.retry_failed_runs"
-    plain = importlib.import_module("simulate.execution.chunks").ChunkBuffer.retry_failed_runs
-
-    def meanwhile(self, *rest):
-        create_store(path, other, {})
-        return plain(self, *rest)
-
-    monkeypatch.setattr(filled, meanwhile)
-    with pytest.raises(StoreError, match="was replaced or removed after it was opened"):
-        simulate_stored_chunk(path, 0)
-    assert SweepStore(path).count_states()[0] == 24

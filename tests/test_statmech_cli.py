@@ -327,7 +327,6 @@ def test_completion_is_offered(monkeypatch, capsys):
          "rule hebb, K 3, seeds 5, 7: attempt 1 failed: x"),
         ({"event": "damaged", "block": 3, "faults": ["R"]}, "chunk 3 is corrupted and is recomputed (R)"),
         ({"event": "restored", "file": "zarr.json"}, "zarr.json is corrupted and is rewritten"),
-        ({"event": "waiting", "owner": "process 7"}, "waiting: process 7 creates the store"),
         ({"event": "grown", "differences": ["  K: 1"]}, "the sweep has grown, and its stored runs are kept:\n  K: 1"),
         ({"event": "written", "block": 3}, ""),
     ],
@@ -546,17 +545,23 @@ def test_a_signal_that_is_being_handled_does_not_end_the_process_early():
 
 
 @pytest.mark.slow
-def test_a_sweep_resumes_where_its_shards_have_stopped(in_scratch, capsys, monkeypatch):
+def test_a_run_without_shard_completes_compares_and_draws_what_shards_have_simulated(in_scratch, capsys, monkeypatch):
     small = ["rule=hebb,perceptron", "N=20", "t=1", "seeds=130", "K=1"]
-    assert called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")[0] == 0
-    assert read_status(in_scratch / "results" / "variety")["missing"] > 0
-    code, message = called(monkeypatch, capsys, "run", "variety", *small, "--shard", "2/2")
+    folder = in_scratch / "results" / "variety"
+    code, message = called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")
     assert code == 0
+    assert "wrote results/variety/simulation.1-of-2.zarr\nafter the other shards, `statmech run variety" in message
+    assert called(monkeypatch, capsys, "theory", "results/variety")[0] == 0
+    message = called(monkeypatch, capsys, "compare", "results/variety")[1]
+    assert "128 runs are missing and 0 have failed; they are omitted (no store of shard 2 of 2)" in message
+    code, message = called(monkeypatch, capsys, "run", "results/variety")
+    assert code == 0
+    assert "simulating 128 runs\nwrote results/variety/simulation.zarr" in message
     assert "variety.png" in message
-    assert called(monkeypatch, capsys, "status", "results/variety")[0] == 0
-    assert (
-        "wrote results/variety/simulation.zarr" in called(monkeypatch, capsys, "run", "variety", *small, "seeds=140")[1]
-    )
+    assert read_status(folder)["done"] == 260
+    message = called(monkeypatch, capsys, "run", "results/variety/simulation.1-of-2.zarr", "seeds=140")[1]
+    assert "simulation.1-of-2.zarr: holds the result of another config" in message
+    assert "Repeat this command with the shards, or: Use --fresh" in message
 
 
 @pytest.mark.parametrize(
@@ -564,7 +569,7 @@ def test_a_sweep_resumes_where_its_shards_have_stopped(in_scratch, capsys, monke
     [
         (("--shard", "3/2"), "--shard 3/2: must be K/N"),
         (("--shard", "slurm"), "this is not a task of a job array"),
-        (("--shard", "1/2", "--fresh"), "each shard would delete the others' results"),
+        (("--shard", "1/100000"), "K/N with integers 1 <= K <= N <= 99999"),
         (("--memory", "lots"), "--memory lots: must be a size"),
         (("--memory", "2MB"), "GiB is too little"),
     ],

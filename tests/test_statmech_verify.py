@@ -18,7 +18,7 @@ from statmech import Scenario, StoredExamples, StoreError
 from statmech.errors import DamagedStoreError
 from statmech.results import status, store, store_creation
 from statmech.results.fingerprints import compute_fingerprint_salt, compute_fingerprints
-from statmech.results.sweep_store import DONE_STATE, SweepStore
+from statmech.results.sweep_store import SweepStore
 from statmech.results.verification import verify_results
 
 pytestmark = pytest.mark.quick
@@ -189,21 +189,6 @@ def test_a_store_without_fingerprints_stays_unverifiable_when_it_is_extended(pat
     run_into(path, StoredExamples(**{**SWEEP, "seeds": 5}))
     assert verify_results(path).unverified == [str(path)]
     np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**{**SWEEP, "seeds": 5})).R)
-
-
-@pytest.mark.slow
-def test_stores_of_shards_merged_by_hand_are_valid(path):
-    """As merged by rsync from two machines: fingerprints depend on the config, not on the disk."""
-    other = path.with_name("other.zarr")
-    for at, shard in ((path, (1, 2)), (other, (2, 2))):
-        run_into(at, StoredExamples(**SWEEP), shard=shard)
-    for file in other.rglob("c/**/*"):
-        if file.is_file():
-            (path / file.relative_to(other)).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, path / file.relative_to(other))
-    assert verify_results(path).is_sound
-    assert SweepStore(path).count_states()[DONE_STATE] == 18
-    np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
 
 
 def test_exchanging_two_runs_variables_or_configs_changes_the_fingerprint():

@@ -18,8 +18,9 @@ from statmech import __version__
 from statmech.config import format_config
 from statmech.errors import ConfigError
 from statmech.results.citations import format_bibtex, format_reference, get_citation_keys
-from statmech.results.log import list_log_files, read_logged_runs
+from statmech.results.log import read_logged_runs
 from statmech.results.results import load_results
+from statmech.results.shards import list_stores
 from statmech.results.store import format_version
 from statmech.results.stored_config import decode_attributes
 from statmech.runtime import files
@@ -283,11 +284,11 @@ def _get_write_time(path: Path) -> str:
     """Return the time when a store was written, from its log or, without a log, from the date of its file."""
     events = [
         event["time"].replace("T", " ")
-        for log in list_log_files(path)
-        for run in read_logged_runs(log)
+        for store in list_stores(path)
+        for run in read_logged_runs(store.with_suffix(".log"))
         for event in run
     ]
     if events:
         return f"{min(events)} to {max(events)}, according to its log"
-    date = time.localtime((path / "zarr.json").stat().st_mtime)
+    date = time.localtime((list_stores(path)[-1] / "zarr.json").stat().st_mtime)
     return f"{time.strftime('%F %T', date)}, according to the date of its file"

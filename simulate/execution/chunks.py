@@ -1,4 +1,4 @@
-"""Simulation of a store's chunks: missing runs are simulated unit by unit, and failed runs are retried.
+"""Simulation of chunks: missing runs are simulated unit by unit, and failed runs are retried.
 
 The numbers of a chunk depend only on its parameter combinations and seeds, so that a resumed or sharded run gives the
 same bits as an uninterrupted one. A unit that raises an exception does not stop the others: its parameter combinations
@@ -19,8 +19,8 @@ import numpy as np
 from simulate.execution.units import Simulator, UnitResult, make_simulator, run_units
 from statmech.errors import StatmechError, StoreError
 from statmech.results.chunks import Chunk
-from statmech.results.log import EventListener, StoreLog
-from statmech.results.store import describe_changed_code, describe_changed_data
+from statmech.results.log import StoreLog
+from statmech.results.store import describe_changed_inputs
 from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
 from statmech.runtime import garbage
 from statmech.runtime.jax_cache import set_up_compilation_cache
@@ -39,20 +39,11 @@ def get_states_to_simulate(include_failed: bool) -> tuple[int, ...]:
 
 
 def simulate_stored_chunk(
-    path: Path,
-    number: int,
-    rerun_failed: bool = False,
-    tell: EventListener | None = None,
-    *,
-    cell_index: tuple[int, ...] | None = None,
-    workers: int | None = None,
-    log: StoreLog | None = None,
-) -> dict[str, int]:
+    path: Path, number: int, rerun_failed: bool = False, cell_index: tuple[int, ...] | None = None
+) -> None:
     """Simulate the missing runs of one chunk of the store at `path`, and write the chunk.
 
-    A worker of a cluster has this task.
-
-    Chunks are independent, and their writers share no file.
+    A child process has this task, while its parent holds the lock of the store.
 
     Parameters
     ----------
@@ -60,80 +51,58 @@ def simulate_stored_chunk(
         The store, and the chunk.
     rerun_failed
         True to try failed runs again.
-    tell
-        Callback for each event of the log.
     cell_index
         Index of a parameter combination, to simulate it alone.
-    workers
-        Number of threads.
-    log
-        The log to write to, by default the store's own.
-
-    Returns
-    -------
-    Counts of the chunk's done and failed runs.
-
-    Raises `StoreError` if the store has been replaced in the meantime.
     """
     store = SweepStore(path)
     scenario, chunk = scenario_from(store.config), store.list_chunks()[number]
-    # files on this host may differ from the stored run's files of the same names
-    if changed := describe_changed_data(path, scenario, store.data) or describe_changed_code(
-        path, scenario, store.code
-    ):
+    if changed := describe_changed_inputs(path, scenario, store.data, store.code):
         raise StoreError(changed)
-    cells = [cell for cell in scenario.cells() if cell_index is None or cell.index == cell_index]
-    log = log or StoreLog(path, tell)
-    for _, values, states in simulate_chunks(
-        scenario, store, [chunk], get_states_to_simulate(rerun_failed), workers, log, cells
-    ):
+    [buffer] = open_buffers(scenario, store, [chunk], get_states_to_simulate(rerun_failed))
+    buffer.cells = [cell for cell in buffer.cells if cell_index is None or cell.index == cell_index]
+    for _, values, states in simulate_chunks(scenario, [buffer], None, StoreLog(path)):
         store.write(chunk, values, states)
-    states = store.read_states(chunk)
-    return {"done": int((states == DONE_STATE).sum()), "failed": int((states == FAILED_STATE).sum())}
+
+
+def open_buffers(
+    scenario: AbstractScenario, store: SweepStore, todo: list[Chunk], states_to_simulate: tuple[int, ...]
+) -> Iterator[ChunkBuffer]:
+    """Yield a buffer for each chunk, with its finished runs from the store."""
+    cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.get_chunk_index(chunk.first_index): [] for chunk in todo}
+    with garbage.pause_garbage_collection():
+        for cell in scenario.cells():
+            if (neighbours := cells_by_chunk.get(store.get_chunk_index(cell.index))) is not None:
+                neighbours.append(cell)
+    for chunk in todo:
+        states = store.read_states(chunk)
+        cells = cells_by_chunk[store.get_chunk_index(chunk.first_index)]
+        yield ChunkBuffer(chunk, store.load_chunk_buffer(chunk, states), states, cells, states_to_simulate)
 
 
 def simulate_chunks(
-    scenario: AbstractScenario,
-    store: SweepStore,
-    todo: list[Chunk],
-    states_to_simulate: tuple[int, ...],
-    workers: int | None,
-    log: StoreLog,
-    cells: list[Any] | None = None,
+    scenario: AbstractScenario, chunk_buffers: Iterable[ChunkBuffer], workers: int | None, log: StoreLog
 ) -> Iterator[FilledChunk]:
     """Simulate chunks, and yield each finished chunk with its variables and run states.
 
     Parameters
     ----------
-    scenario, store
-        The sweep and its store.
-    todo
-        The chunks to simulate.
-    states_to_simulate
-        States of the runs to simulate.
+    scenario
+        The sweep.
+    chunk_buffers
+        The chunks to simulate, each with its parameter combinations.
     workers
         Number of threads.
     log
         Log of the store.
-    cells
-        Parameter combinations to simulate, by default all.
     """
     simulator = make_simulator(scenario)
     set_up_compilation_cache()
-    cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.get_chunk_index(chunk.first_index): [] for chunk in todo}
-    with garbage.pause_garbage_collection():
-        for cell in scenario.cells() if cells is None else cells:
-            if (neighbours := cells_by_chunk.get(store.get_chunk_index(cell.index))) is not None:
-                neighbours.append(cell)
     buffers: deque[ChunkBuffer] = deque()  # one entry per started unit, because results arrive in this order
 
     def units() -> Iterable[Any]:
-        for chunk in todo:
-            log(event="playing", block=chunk.number)
-            buffer = ChunkBuffer(
-                store, chunk, cells_by_chunk[store.get_chunk_index(chunk.first_index)], states_to_simulate
-            )
-            for unit in simulator.prepare_units(buffer.cells, chunk.seeds):
+        for buffer in chunk_buffers:
+            log(event="playing", block=buffer.chunk.number)
+            for unit in simulator.prepare_units(buffer.cells, buffer.chunk.seeds):
                 buffers.append(buffer)
                 yield unit
 
@@ -149,12 +118,18 @@ def simulate_chunks(
 
 
 class ChunkBuffer:
-    """The variables and run states of a chunk during its simulation."""
+    """The variables, run states and parameter combinations of a chunk during its simulation."""
 
-    def __init__(self, store: SweepStore, chunk: Chunk, cells: list[Any], states: tuple[int, ...]):
-        self.chunk, self.states = chunk, store.read_states(chunk)
-        self.values = store.load_chunk_buffer(chunk, self.states)
-        self.open = np.isin(self.states, states)  # finished runs are never overwritten
+    def __init__(
+        self,
+        chunk: Chunk,
+        values: dict[str, np.ndarray],
+        states: np.ndarray,
+        cells: list[Any],
+        states_to_simulate: tuple[int, ...],
+    ):
+        self.chunk, self.values, self.states = chunk, values, states
+        self.open = np.isin(states, states_to_simulate)  # finished runs are never overwritten
         self.cells = [cell for cell in cells if self.open[self._convert_to_chunk_index(cell.index)].any()]
 
     def add_unit_results(self, results: list[UnitResult] | Exception) -> None:

@@ -1,9 +1,9 @@
 """Simulation of a sweep's chunks on the workers of a Dask cluster.
 
-Each chunk is a task. A worker opens the store, simulates the chunk's missing runs, writes them, and returns the events
-for the log. Results are never sent. The store, not the scheduler, records the finished runs: whatever process dies, the
-next run resumes from the store. Only a few chunks per worker thread are submitted at a time, so that the memory of the
-scheduler does not grow with the sweep.
+Each chunk is a task. A worker simulates the chunk's missing runs, and returns their values with the events for the log.
+This process alone writes the store, which workers need not see. The store, not the scheduler, records the finished
+runs: whatever process dies, the next run resumes from the store. Only a few chunks per worker thread are submitted at a
+time, so that the memory of scheduler and workers does not grow with the sweep.
 
 No wait is endless. A chunk may take any time while some worker is active. Without an active worker, `patience` ends the
 run. If a chunk's worker has died several times, another chunk on the same worker may be the cause: the chunk is tried
@@ -12,7 +12,6 @@ once more, separately.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import queue
@@ -34,20 +33,21 @@ from unittest import mock
 
 import numpy as np
 
-from simulate.execution.chunks import get_states_to_simulate, simulate_stored_chunk
+from simulate.execution.chunks import ChunkBuffer, get_states_to_simulate, simulate_chunks
 from simulate.execution.to_store import Outcome, run_into
 from statmech import plugins
 from statmech.data_sets import DATA_FOLDER_ENV_VARIABLE
 from statmech.errors import ClusterError, ConfigError, StoreError
 from statmech.results.chunks import Chunk
 from statmech.results.log import StoreLog
-from statmech.results.store import format_version, get_recorded_version, provenance
-from statmech.results.sweep_store import FAILED_STATE, SweepStore
+from statmech.results.store import describe_changed_inputs, format_version, get_recorded_version, provenance
+from statmech.results.sweep_store import FAILED_STATE, SweepStore, make_missing_values
 from statmech.running_command import format_option
 from statmech.runtime import files
 from statmech.runtime.extras import require_modules
 from statmech.runtime.system import count_cores
 from statmech.scenarios.base import AbstractScenario
+from statmech.scenarios.registry import scenario_from
 
 ACTIVE_WORKER_SECONDS, QUEUE_SECONDS = (
     300.0,
@@ -58,7 +58,6 @@ ANSWER_TIMEOUT_SECONDS, POLL_SECONDS = 8.0, 2.0
 SLOW_OPERATION_TIMEOUT_SECONDS = 60.0  # to start a cluster, ask SLURM, or get a result from a busy machine
 LOST_RESULT_STATES = ("lost", "pending")  # a finished task has these states if its worker has died
 MAX_SUBMITTED_CHUNKS_PER_THREAD = 4  # keeps every thread busy without submitting the whole sweep
-STORE_VISIBLE_SECONDS = 60.0  # a shared file system needs time to show a new store to every worker
 CLUSTER_FORMATS = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
 
 
@@ -124,27 +123,31 @@ class DaskWorkers:
 
     def simulate(self, store: SweepStore, todo: list[Chunk], rerun_failed: bool, log: StoreLog) -> Iterator[Chunk]:
         """Simulate chunks on the workers, and yield each chunk once it is written or has failed."""
-        task = partial(
-            _simulate_chunk_on_worker,
-            str(store.path.resolve()),
-            _hash_config(store),
-            rerun_failed,
-            _collect_worker_requirements(),
+        states_to_simulate = get_states_to_simulate(rerun_failed)
+        sweep = SweepTask(
+            str(store.path), store.config, store.data, store.code, store.missing_values, states_to_simulate
         )
-        run = partial(self._submit_chunks, task, log)
+        task = partial(_simulate_chunk_on_worker, sweep, _collect_worker_requirements())
+        run = partial(self._submit_chunks, store, task, log)
+        write = partial(_write_chunk, store, states_to_simulate, log)
         suspects = []
-        for chunk, problem in run(todo, self._get_submission_capacity):
-            if _has_killed_workers(problem):
+        for chunk, result in run(todo, self._get_submission_capacity):
+            if _has_killed_workers(result):
                 suspects.append(chunk)
             else:
-                yield _mark_failed_runs(store, chunk, rerun_failed, problem, log)
-        for chunk, problem in run(suspects, lambda: 1):
-            yield _mark_failed_runs(store, chunk, rerun_failed, problem, log)
+                yield write(chunk, result)
+        for chunk, result in run(suspects, lambda: 1):
+            yield write(chunk, result)
 
     def _submit_chunks(
-        self, task: Callable[..., Any], log: StoreLog, chunks: list[Chunk], get_capacity: Callable[[], int]
-    ) -> Iterator[tuple[Chunk, Exception | None]]:
-        """Submit chunks up to a capacity, and yield each finished chunk with its exception, or None."""
+        self,
+        store: SweepStore,
+        task: Callable[..., ChunkResult],
+        log: StoreLog,
+        chunks: list[Chunk],
+        get_capacity: Callable[[], int],
+    ) -> Iterator[tuple[Chunk, ChunkResult | Exception]]:
+        """Submit chunks up to a capacity, and yield each finished chunk with its result or its exception."""
         submitted: dict[str, tuple[Chunk, Any]] = {}
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         left, name = iter(chunks), uuid.uuid4().hex  # keys unique among all clients of the scheduler
@@ -152,19 +155,21 @@ class DaskWorkers:
             while True:
                 for chunk in islice(left, max(0, get_capacity() - len(submitted))):
                     log(event="playing", block=chunk.number)
-                    future = self.client.submit(task, chunk.number, key=f"chunk-{chunk.number}-{name}", pure=False)
+                    call = partial(task, chunk, store.read_states(chunk))
+                    future = self.client.submit(call, key=f"chunk-{chunk.number}-{name}", pure=False)
                     submitted[future.key] = chunk, future
                     future.add_done_callback(ended.put)
                 if not submitted:
                     return
                 future = self._wait_for_task(ended)
                 try:
-                    problem = self._get_task_error(future, log)
+                    result = self._get_task_result(future)
                 except _ResultLostError:
                     future.add_done_callback(ended.put)
                     continue
                 chunk, _ = submitted.pop(future.key)
-                yield chunk, problem
+                del future  # the worker may forget the result
+                yield chunk, result
         finally:
             for _, future in submitted.values():
                 future.release()
@@ -202,8 +207,8 @@ class DaskWorkers:
             self.revive()
         self.seen = time.monotonic()
 
-    def _get_task_error(self, future: Any, log: StoreLog) -> Exception | None:
-        """Return the exception of a task, or None after logging the events of a successful task.
+    def _get_task_result(self, future: Any) -> ChunkResult | Exception:
+        """Return the result of a task, or its exception.
 
         Raises `_ResultLostError` if the worker died before its result was fetched.
         """
@@ -213,9 +218,8 @@ class DaskWorkers:
             raise self._make_cluster_error("the scheduler is gone, or has dropped a chunk")
         try:
             if future.status == "finished":
-                for event in future.result(timeout=SLOW_OPERATION_TIMEOUT_SECONDS):
-                    log(**event)
-                return None
+                result: ChunkResult = future.result(timeout=SLOW_OPERATION_TIMEOUT_SECONDS)
+                return result
             problem: Exception = future.exception(timeout=SLOW_OPERATION_TIMEOUT_SECONDS)
         except (OSError, CancelledError) as failure:  # including timeouts and closed connections
             if future.status in LOST_RESULT_STATES:
@@ -231,31 +235,45 @@ class DaskWorkers:
         return ClusterError(f"{_format_cluster_option(self.cluster)}: {reason}. {advice}")
 
 
-def _has_killed_workers(problem: Exception | None) -> bool:
+def _has_killed_workers(result: ChunkResult | Exception) -> bool:
     """Return True if workers died repeatedly while they had this chunk."""
     from distributed import KilledWorker
 
-    return isinstance(problem, KilledWorker)
+    return isinstance(result, KilledWorker)
 
 
-def _mark_failed_runs(
-    store: SweepStore, chunk: Chunk, rerun_failed: bool, problem: Exception | None, log: StoreLog
+def _write_chunk(
+    store: SweepStore,
+    states_to_simulate: tuple[int, ...],
+    log: StoreLog,
+    chunk: Chunk,
+    result: ChunkResult | Exception,
 ) -> Chunk:
-    """Mark a chunk's runs as failed if the worker has not done so, and return the chunk."""
-    if problem is not None:
-        states = store.read_states(chunk)
-        failed = np.isin(states, get_states_to_simulate(rerun_failed))
-        error = f"{type(problem).__name__}: {problem}"
-        if _has_killed_workers(problem):
-            error = "its worker died repeatedly: a crash, or too little memory"
-        for inside in map(tuple, np.argwhere(failed.any(axis=-1))):
-            cell = [int(i) + start for i, start in zip(inside, chunk.first_index, strict=True)]
-            seeds = [chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed[inside])]
-            log(event="failed", cell=cell, seeds=seeds, attempt=1, error=error)
-        store.write(
-            chunk, store.load_chunk_buffer(chunk, states), np.where(failed, FAILED_STATE, states).astype(states.dtype)
-        )
+    """Write the result of a chunk, or mark its runs as failed, and return the chunk."""
+    states = store.read_states(chunk)
+    values, is_new = store.load_chunk_buffer(chunk, states), np.isin(states, states_to_simulate)
+    if isinstance(result, Exception):
+        _log_failed_runs(chunk, is_new, result, log)
+        states[is_new] = FAILED_STATE
+    else:
+        for event in result.events:
+            log(**event)
+        for name, array in result.values.items():
+            values[name][is_new] = array[is_new]
+        states = result.states
+    store.write(chunk, values, states)
     return chunk
+
+
+def _log_failed_runs(chunk: Chunk, failed: np.ndarray, problem: Exception, log: StoreLog) -> None:
+    """Log the exception of a chunk for each parameter combination with runs that failed."""
+    error = f"{type(problem).__name__}: {problem}"
+    if _has_killed_workers(problem):
+        error = "its worker died repeatedly: a crash, or too little memory"
+    for inside in map(tuple, np.argwhere(failed.any(axis=-1))):
+        cell = [int(i) + start for i, start in zip(inside, chunk.first_index, strict=True)]
+        seeds = [chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed[inside])]
+        log(event="failed", cell=cell, seeds=seeds, attempt=1, error=error)
 
 
 _ONE_CHUNK_LOCK = threading.Lock()  # all threads of a worker simulate the same chunk
@@ -269,10 +287,29 @@ class WorkerRequirements(NamedTuple):
     version: dict[str, Any]
 
 
+class SweepTask(NamedTuple):
+    """The contents of a store that workers need: config, digests of data and code, and values of a missing run."""
+
+    path: str  # for messages
+    config: dict[str, Any]
+    data: dict[str, str]
+    code: dict[str, str] | None
+    missing_values: dict[str, np.ndarray]
+    states_to_simulate: tuple[int, ...]
+
+
+class ChunkResult(NamedTuple):
+    """The variables of a chunk, the states of its runs, and the events for the log."""
+
+    values: dict[str, np.ndarray]
+    states: np.ndarray
+    events: list[dict[str, Any]]
+
+
 def _simulate_chunk_on_worker(
-    path: str, digest: str, rerun_failed: bool, required: WorkerRequirements, number: int
-) -> list[dict[str, Any]]:
-    """Simulate and write a chunk on a worker, and return the events for the log."""
+    sweep: SweepTask, required: WorkerRequirements, chunk: Chunk, states: np.ndarray
+) -> ChunkResult:
+    """Simulate the missing runs of a chunk on a worker."""
     from distributed import get_worker
 
     notes = EventCollector()
@@ -282,9 +319,15 @@ def _simulate_chunk_on_worker(
     for file in required.files:
         plugins.load_plugin(file)
     with _ONE_CHUNK_LOCK:
-        _wait_for_store(Path(path), digest)
-        simulate_stored_chunk(Path(path), number, rerun_failed, workers=get_worker().state.nthreads, log=notes)
-    return notes.events
+        scenario = scenario_from(sweep.config)
+        # files on this host may differ from the files of the same names on the command's host
+        if changed := describe_changed_inputs(Path(sweep.path), scenario, sweep.data, sweep.code):
+            raise StoreError(changed)
+        cells = [cell for cell in scenario.cells() if chunk.contains(cell.index)]
+        values = make_missing_values(sweep.missing_values, chunk.shape)
+        buffer = ChunkBuffer(chunk, values, states.copy(), cells, sweep.states_to_simulate)
+        [(_, values, states)] = simulate_chunks(scenario, [buffer], get_worker().state.nthreads, notes)
+    return ChunkResult(values, states, notes.events)
 
 
 def _check_worker_version(required: dict[str, Any]) -> None:
@@ -305,24 +348,6 @@ class EventCollector(StoreLog):
     def __call__(self, **event: Any) -> None:
         if event["event"] != "playing":
             self.events.append(event)
-
-
-def _wait_for_store(path: Path, digest: str) -> None:
-    """Wait until the client's new store is visible on this host: network file systems may lag."""
-    until = time.monotonic() + STORE_VISIBLE_SECONDS
-    while True:
-        with suppress(Exception):  # zarr raises various errors for a store that is absent or incomplete
-            if _hash_config(SweepStore(path)) == digest:
-                return
-        if time.monotonic() > until:
-            host = socket.gethostname()
-            raise StoreError(f"{path}: the worker on {host} does not see this store; it must be visible to all workers")
-        time.sleep(1.0)
-
-
-def _hash_config(store: SweepStore) -> str:
-    """Return a digest of a store's config."""
-    return hashlib.sha256(str(store.group.attrs["config"]).encode()).hexdigest()
 
 
 def _collect_worker_requirements() -> WorkerRequirements:

@@ -15,7 +15,7 @@ import numpy as np
 from simulate.execution.units import Simulator, make_simulator, run_units
 from statmech.errors import StatmechError
 from statmech.results.chunks import Chunk
-from statmech.results.store import DONE_STATE, describe_changed_code, describe_changed_data, format_version
+from statmech.results.store import DONE_STATE, describe_changed_inputs, format_version
 from statmech.results.sweep_store import UNKNOWN_VERSION_INDEX, SweepStore
 from statmech.results.verification import describe_chunk
 from statmech.scenarios.cells import Cell
@@ -61,11 +61,7 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
     try:
         scenario = scenario_from(store.config)
         missing = " ".join(sentence for _, sentence in scenario.find_input_file_problems())
-        obstacle = (
-            missing
-            or describe_changed_data(path, scenario, store.data)
-            or describe_changed_code(path, scenario, store.code)
-        )
+        obstacle = missing or describe_changed_inputs(path, scenario, store.data, store.code)
     except StatmechError as failure:  # for example, a user's rule is not loaded
         obstacle = str(failure)
     if obstacle:

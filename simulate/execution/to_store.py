@@ -1,26 +1,31 @@
-"""Simulation of a scenario into a store, chunk by chunk. An interrupted run can be resumed."""
+"""Simulation of a scenario into a store, chunk by chunk. An interrupted run can be resumed.
+
+One process writes a store. Several processes share a sweep as shards, each with a store of its own
+(`statmech.results.shards`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.chunks import get_states_to_simulate, simulate_chunks
+from simulate.execution.chunks import get_states_to_simulate, open_buffers, simulate_chunks
 from simulate.execution.isolated import simulate_in_child_processes
 from simulate.execution.units import check_can_simulate, count_affordable_units, make_dataset_attributes, make_simulator
-from statmech.errors import StatmechError, StoreError
-from statmech.results.checksums import check_regular_files, find_corrupted_files
+from statmech.errors import DamagedStoreError, StatmechError, StoreError
+from statmech.results.checksums import check_regular_files
 from statmech.results.chunks import Chunk, compute_chunk_lengths
 from statmech.results.dataset import ProgressCallback
-from statmech.results.locks import StoreClaim, claim_store
+from statmech.results.locks import find_writing_process, lock_store
 from statmech.results.log import EventListener, StoreLog
+from statmech.results.shards import get_shard_path, list_stores
 from statmech.results.store import (
-    describe_changed_code,
-    describe_changed_data,
+    describe_changed_inputs,
     describe_other_config,
     get_replacement_hint,
     provenance,
@@ -30,10 +35,11 @@ from statmech.results.store_creation import (
     create_store,
     is_extension,
     recover_interrupted_replacement,
+    remove_store,
     repair_metadata,
 )
 from statmech.results.stored_config import FIGURE_KEY, list_config_differences
-from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
+from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore, count_states
 from statmech.runtime.jax_cache import set_up_compilation_cache
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKeyValue
@@ -43,7 +49,7 @@ ChunkSimulator = Callable[[SweepStore, list[Chunk], bool, StoreLog], Iterator[Ch
 
 
 class Outcome(NamedTuple):
-    """The numbers of done, failed and missing runs (parameter combinations times seeds) of a store."""
+    """The numbers of done, failed and missing runs (parameter combinations times seeds) of a sweep or shard."""
 
     done: int
     failed: int
@@ -64,9 +70,10 @@ def run_into(
     tell: EventListener | None = None,
     chunk_simulator: ChunkSimulator | None = None,
 ) -> Outcome:
-    """Simulate the missing runs of a scenario's store, and write them.
+    """Simulate the missing runs of a scenario, and write them into its store.
 
-    A store of the same config is resumed. A store with fewer values on its axes or fewer seeds is extended.
+    A store of the same config is resumed. A store with fewer values on its axes or fewer seeds is extended. Chunks that
+    another store of this simulation has are not simulated again.
 
     Parameters
     ----------
@@ -75,11 +82,11 @@ def run_into(
     scenario
         The scenario.
     fresh
-        True to replace stored results, including results of another config.
+        True to replace stored results, including results of another config. Without `shard` this deletes all shards.
     rerun_failed
         True to try failed runs again.
     shard
-        (k, n) to simulate every n-th chunk, starting with the k-th.
+        (k, n) to simulate every n-th chunk, starting with the k-th, into the store `NAME.K-of-N.zarr` next to `path`.
     workers
         Number of threads.
     memory
@@ -96,13 +103,13 @@ def run_into(
     Returns
     -------
     Outcome
-        Numbers of runs that are done, failed and missing.
+        Numbers of runs of the sweep or shard that are done, failed and missing.
 
     Raises
     ------
     StoreError
-        If the store has another config or other data, if another run is writing it, if it would have to be
-        extended while shards write it, or if the disk is full.
+        If a store of this simulation has another config or other data, if another run is writing the store, if a
+        shard is being written and this run is not a shard, or if the disk is full.
 
     Examples
     --------
@@ -117,10 +124,12 @@ def run_into(
     check_can_simulate(simulator)
     compute_chunk_lengths(scenario)  # fails before anything is written if there are too many chunks
     workers = count_affordable_units(simulator, workers, memory)
-    with claim_store(path, shard) as claim:
-        log = StoreLog(path, tell, shard)
-        run = StoreRun(path, scenario, log, fresh, rerun_failed, shard, workers, figure, progress, chunk_simulator)
-        store = run.open(claim)
+    own_path = get_shard_path(path, shard)
+    with lock_store(own_path):
+        log = StoreLog(own_path, tell)
+        run = StoreRun(own_path, scenario, log, fresh, rerun_failed, shard, workers, figure, progress, chunk_simulator)
+        run.open_other_stores([store for store in list_stores(path) if store != own_path])
+        store = run.open()
         run.run(store, run.plan_chunks(store))
         return run.log_final_counts(store)
 
@@ -139,22 +148,38 @@ class StoreRun:
     figure: FigureKeyValue = None
     progress: ProgressCallback | None = None
     chunk_simulator: ChunkSimulator | None = None
+    other_stores: list[SweepStore] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)  # this shard, finished or not
     done: int = 0  # finished runs of this shard
     num_shard_runs: int = 0
     suspect_chunk_numbers: set[int] = field(
         default_factory=set
     )  # numbers of chunks that may have killed the last two runs
 
-    def open(self, claim: StoreClaim) -> SweepStore:
-        """Open the store, creating or extending it if necessary."""
-        return claim.open(
-            find=lambda: None if self.fresh else find_matching_store(self.path, self.scenario, self.again),
-            create=self._create_or_extend,
-            wait=lambda owner: self.log(event="waiting", owner=owner),
-        )
+    def open_other_stores(self, paths: list[Path]) -> None:
+        """Open the other stores of this simulation, or delete them for a fresh run of the entire sweep.
 
-    def _create_or_extend(self) -> SweepStore:
-        """Open the store, which is created if missing and extended if the scenario has grown."""
+        Raises `StoreError` for another config, data or code. Another shard may still have fewer values or seeds.
+        """
+        is_shard = self.shard[1] > 1
+        for path in paths:
+            if not is_shard and self.fresh:
+                with lock_store(path):
+                    remove_store(path)
+            elif not self.fresh:
+                if not is_shard and (writer := find_writing_process(path)):
+                    raise StoreError(f"{path}: is being written by {writer}")
+                check_regular_files(path)
+                with suppress(DamagedStoreError):  # readers report it
+                    store = SweepStore(path)
+                    changed = self._list_extensions(store)
+                    if changed and not is_shard:
+                        remedy = f"Repeat this command with the shards, or: {get_replacement_hint()}"
+                        raise StoreError(describe_other_config(path, changed, remedy))
+                    self.other_stores += [] if changed else [store]
+
+    def open(self) -> SweepStore:
+        """Open the store, creating it if it is missing, and extending it if the scenario has grown."""
         path, scenario, log = self.path, self.scenario, self.log
         recover_interrupted_replacement(path)
         if self.fresh or not (path.exists() or path.is_symlink()):
@@ -167,11 +192,7 @@ class StoreRun:
             config = store.config
         except StatmechError as failure:
             raise StoreError(f"{failure}. {get_replacement_hint()}") from None
-        changed = list_config_differences(scenario.config(), config)
-        if changed and not is_extension(scenario, config):
-            raise StoreError(describe_other_config(path, changed, get_replacement_hint()))
-        if problem := _describe_data_or_code_change(store, scenario_from(config)):
-            raise StoreError(f"{problem}. {get_replacement_hint()}")
+        changed = self._list_extensions(store)
         if not changed and not _must_record_version(store, self.again):
             return store
         check_variable_forms(store, scenario_from(config))
@@ -183,14 +204,31 @@ class StoreRun:
             path, scenario, _make_store_attributes(scenario), old=store, figure=self.figure or config.get(FIGURE_KEY)
         )
 
+    def _list_extensions(self, store: SweepStore) -> list[str]:
+        """Return a line for each key that this sweep extends, or nothing for the same sweep.
+
+        Raises `StoreError` if the store has another config, data or code, so that no runs may be added.
+        """
+        changed = list_config_differences(self.scenario.config(), store.config)
+        if changed and not is_extension(self.scenario, store.config):
+            raise StoreError(describe_other_config(store.path, changed, get_replacement_hint()))
+        stored = scenario_from(store.config)
+        if problem := describe_changed_inputs(store.path, stored, store.data, store.code or {}):
+            raise StoreError(f"{problem}. {get_replacement_hint()}")
+        return changed
+
     def plan_chunks(self, store: SweepStore) -> list[Chunk]:
         """Return this shard's chunks that have runs to simulate, including corrupted chunks."""
         k, n = self.shard
         self.suspect_chunk_numbers = self.log.find_repeated_crash_chunks()
-        mine = [chunk for chunk in store.list_chunks() if chunk.number % n == k - 1]
+        self.chunks = [chunk for chunk in store.list_chunks() if chunk.number % n == k - 1]
         states = get_states_to_simulate(self.again)
-        todo = [chunk for chunk in mine if np.isin(_get_intact_states(store, chunk, self.log), states).any()]
-        self.num_shard_runs = sum(chunk.runs for chunk in mine)
+        todo = [
+            chunk
+            for chunk in self.chunks
+            if np.isin(_get_intact_states(store, chunk, self.log), states).any() and not self._is_done_elsewhere(chunk)
+        ]
+        self.num_shard_runs = sum(chunk.runs for chunk in self.chunks)
         self.done = self.num_shard_runs - sum(chunk.runs for chunk in todo)
         if todo:
             check_variable_forms(store, self.scenario)
@@ -199,6 +237,14 @@ class StoreRun:
         )
         self._report_progress()
         return todo
+
+    def _is_done_elsewhere(self, chunk: Chunk) -> bool:
+        """Return True if another store has all runs of a chunk, and they are intact."""
+        for store in self.other_stores:
+            states = store.read_states(chunk)
+            if (states == DONE_STATE).all() and not store.faults(chunk, states):
+                return True
+        return False
 
     def run(self, store: SweepStore, todo: list[Chunk]) -> None:
         """Simulate and write chunks. Suspect chunks come first, each in a process of its own."""
@@ -216,18 +262,16 @@ class StoreRun:
             self._report_progress()
 
     def log_final_counts(self, store: SweepStore) -> Outcome:
-        """Log and return the final counts of the store's runs."""
-        counts = store.count_states()
+        """Log and return the final counts of the runs of the sweep or shard."""
+        counts = count_states([store, *self.other_stores], self.chunks)
         outcome = Outcome(counts[DONE_STATE], counts[FAILED_STATE], counts[MISSING_STATE])
         self.log(event="ended", **outcome._asdict())
         return outcome
 
     def _simulate_here(self, store: SweepStore, todo: list[Chunk]) -> Iterator[Chunk]:
         """Simulate chunks in this process, and yield each after writing it."""
-        filled_chunks = simulate_chunks(
-            self.scenario, store, todo, get_states_to_simulate(self.again), self.workers, self.log
-        )
-        for chunk, values, states in filled_chunks:
+        buffers = open_buffers(self.scenario, store, todo, get_states_to_simulate(self.again))
+        for chunk, values, states in simulate_chunks(self.scenario, buffers, self.workers, self.log):
             store.write(chunk, values, states)
             yield chunk
 
@@ -238,23 +282,6 @@ class StoreRun:
     def _report_progress(self) -> None:
         if self.progress:
             self.progress(self.done, self.num_shard_runs)
-
-
-def find_matching_store(path: Path, scenario: AbstractScenario, rerun_failed: bool = False) -> SweepStore | None:
-    """Return the store at `path` if it is intact and matches this scenario and its data, else None."""
-    check_regular_files(path)
-    if not path.exists() or find_corrupted_files(path):
-        return None
-    store = SweepStore(path)
-    change = list_config_differences(scenario.config(), store.config) or _describe_data_or_code_change(store, scenario)
-    return None if change or _must_record_version(store, rerun_failed) else store
-
-
-def _describe_data_or_code_change(store: SweepStore, scenario: AbstractScenario) -> str:
-    """Describe a change of data or code that forbids adding runs to the store, or return an empty string."""
-    return describe_changed_data(store.path, scenario, store.data) or describe_changed_code(
-        store.path, scenario, store.code or {}
-    )
 
 
 def _must_record_version(store: SweepStore, rerun_failed: bool) -> bool:

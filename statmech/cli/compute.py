@@ -32,7 +32,7 @@ def run(options: RunOptions) -> None:
     # checked before the simulation: a stored theory of another config is an error
     theory = None if job.scenario.unsolved else steps.load_stored_theory(job, options.fresh)
     outcome = steps.simulate_missing_runs(job, execution, options)
-    if steps.can_compare_and_draw(job, outcome, execution) and not options.as_json:
+    if steps.can_compare_and_draw(job, execution) and not options.as_json:
         steps.compare_and_draw(job, theory, options.formats or DEFAULT_RUN_FIGURE_FORMATS)
     steps.exit_if_runs_failed(outcome)
 

@@ -20,8 +20,6 @@ def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:
             return f"chunk {event['block']} is corrupted and is recomputed ({'; '.join(event['faults'][:3])})"
         case "restored":
             return f"{event['file']} is corrupted and is rewritten"
-        case "waiting":
-            return f"waiting: {event['owner']} creates the store"
         case "grown":
             return "\n".join(["the sweep has grown, and its stored runs are kept:", *event["differences"]])
         case "version":

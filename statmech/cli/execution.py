@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from statmech.errors import ConfigError
+from statmech.results.shards import MAX_SHARDS
 
 if TYPE_CHECKING:
     from simulate.execution.to_store import Outcome
@@ -43,10 +45,6 @@ def execution_from_options(options: SimulateOptions) -> ExecutionSettings:
     Raises `ConfigError` for options that exclude each other.
     """
     shard, memory = _parse_shard(options.shard), _parse_memory(options.memory)
-    if options.shard is not None and options.fresh:
-        raise ConfigError(
-            "--shard resumes a store and --fresh replaces it: each shard would delete the others' results"
-        )
     if options.dask is not None:
         _check_dask_options(options)
     return ExecutionSettings(shard, memory, options.dask, options.patience)
@@ -58,10 +56,10 @@ def _parse_shard(text: str | None) -> tuple[int, int]:
         return 1, 1
     if text == "slurm":
         return _get_slurm_shard()
-    k, _, n = text.partition("/")
-    if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n)):
-        raise ConfigError(f"--shard {text}: must be K/N with integers 1 <= K <= N, or slurm")
-    return int(k), int(n)
+    numbers = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+    if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]) <= MAX_SHARDS:
+        raise ConfigError(f"--shard {text}: must be K/N with integers 1 <= K <= N <= {MAX_SHARDS}, or slurm")
+    return int(numbers[1]), int(numbers[2])
 
 
 def _get_slurm_shard() -> tuple[int, int]:

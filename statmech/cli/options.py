@@ -93,7 +93,7 @@ ShardOption = Annotated[
     typer.Option(
         "--shard",
         metavar="K/N",
-        help="Run every N-th chunk of the sweep, starting with the K-th; `slurm` takes K and N from the job array.",
+        help="Run every N-th chunk, from the K-th, into simulation.K-of-N.zarr; `slurm`: both from a job array.",
         rich_help_panel=CLUSTER_OPTIONS_HELP_PANEL,
     ),
 ]

@@ -14,6 +14,7 @@ import typer
 
 from statmech.cli.terminal import print
 from statmech.errors import ConfigError, DamagedStoreError
+from statmech.results.shards import get_shard_path, list_stores
 from statmech.results.stored_config import decode_attributes
 
 if TYPE_CHECKING:
@@ -74,10 +75,8 @@ def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: Simul
             tell=follow,
         )
     begin_event = next(event for event in events if event["event"] == "begun")
-    print(
-        f"wrote {job.simulation_store}" if begin_event["blocks"] else UP_TO_DATE_MESSAGE.format(job.simulation_store),
-        file=sys.stderr,
-    )
+    store = get_shard_path(job.simulation_store, execution.shard)
+    print(f"wrote {store}" if begin_event["blocks"] else UP_TO_DATE_MESSAGE.format(store), file=sys.stderr)
     return outcome
 
 
@@ -86,9 +85,12 @@ def recompute_run_sample(folder: Path, verification: Verification, combinations:
     from simulate.execution.recomputation import recompute
 
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
-    runs, differing, obstacle = recompute(path, combinations)
-    remarks = (f"no run was recomputed: {obstacle}",) if obstacle else ()
-    return verification._replace(recomputed=runs, faults=[f"{path}: {line}" for line in differing], remarks=remarks)
+    outcomes = {store: recompute(store, combinations) for store in list_stores(path)}
+    faults = [f"{store}: {line}" for store, outcome in outcomes.items() for line in outcome.difference_descriptions]
+    obstacles = dict.fromkeys(outcome.obstacle for outcome in outcomes.values() if outcome.obstacle)
+    remarks = tuple(f"no run was recomputed: {obstacle}" for obstacle in obstacles)
+    recomputed = sum(outcome.runs for outcome in outcomes.values())
+    return verification._replace(recomputed=recomputed, faults=faults, remarks=remarks)
 
 
 def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
@@ -138,7 +140,7 @@ def solve_and_save_theory(job: Job) -> xr.Dataset:
 
 def load_stored_results(job: Job) -> Results:
     """Return the stored results of exactly this scenario, and report missing and failed runs."""
-    from statmech.results.status import read_status
+    from statmech.results.status import MAX_LISTED_SHARDS, read_status
     from statmech.results.store import load_simulation
     from statmech.results.stored_theory import load_theory
 
@@ -150,7 +152,8 @@ def load_stored_results(job: Job) -> Results:
     counts = read_status(job.simulation_store)
     if counts["missing"] or counts["failed"]:
         runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
-        print(f"{job.simulation_store}: {runs}; they are omitted", file=sys.stderr)
+        shards = f" (no store of shard {', '.join(counts['absent'][:MAX_LISTED_SHARDS])})" if counts["absent"] else ""
+        print(f"{job.simulation_store}: {runs}; they are omitted{shards}", file=sys.stderr)
     return replace(results, status=counts)
 
 
@@ -176,16 +179,16 @@ def _make_results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | 
     return replace(results, command=job.command)
 
 
-def can_compare_and_draw(job: Job, outcome: Outcome, execution: ExecutionSettings) -> bool:
+def can_compare_and_draw(job: Job, execution: ExecutionSettings) -> bool:
     """Return True if the results are complete and small enough to compare and draw.
 
-    No run may be missing, and the results must fit into memory. Otherwise the reason is printed.
+    A shard is a part of the results, and all results must fit into memory. Otherwise the reason is printed.
     """
     from simulate.execution.units import can_draw_within_memory
     from statmech.scenarios.cost import estimate_cost
 
-    if outcome.missing:
-        print(f"{outcome.missing} runs are still missing: other shards simulate them", file=sys.stderr)
+    if execution.shard[1] > 1:
+        print(f"after the other shards, `statmech run {job.source}` compares and draws", file=sys.stderr)
         return False
     if not can_draw_within_memory(job.scenario, execution.memory):
         size = estimate_cost(job.scenario).dataset_bytes / 2**30

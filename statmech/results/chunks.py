@@ -48,6 +48,10 @@ class Chunk(NamedTuple):
         """The seeds of the chunk's runs."""
         return range(self.slices[-1].start, self.slices[-1].stop)
 
+    def contains(self, index: tuple[int, ...]) -> bool:
+        """Return True if a parameter combination is in the chunk."""
+        return all(side.start <= i < side.stop for i, side in zip(index, self.slices, strict=False))
+
 
 def compute_chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
     """Return the lengths of a chunk along each axis of a sweep, and along the seeds.

@@ -1,4 +1,4 @@
-"""The log of a store: a line of JSON per event, in one file per shard next to the store."""
+"""The log of a store: a line of JSON per event, in a file next to the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from statmech.results.locks import open_regular_text_file
+from statmech.runtime.files import check_replaceable, open_regular_text_file
 
 Event = dict[str, Any]
 REQUIRED_EVENT_KEYS: dict[str, dict[str, type]] = {  # keys that readers of each event require, with their types
@@ -24,18 +24,15 @@ EventListener = Callable[[Event], None]
 
 
 class StoreLog:
-    """The log file of a shard, which also passes events to a listener.
+    """The log file of a store, which also passes events to a listener.
 
     Raises `StoreError` if the file is a symbolic link. A log that cannot be written, as on a full disk, is omitted.
     """
 
-    def __init__(self, store: Path, listener: EventListener | None = None, shard: tuple[int, int] = (1, 1)):
-        suffix = "" if shard[1] == 1 else f"-{shard[0]}-of-{shard[1]}"
-        self.path, self.listener = store.with_name(f"{store.stem}{suffix}.log"), listener
-        if self.path.is_symlink():
-            open_regular_text_file(
-                self.path, os.O_WRONLY
-            )  # raises here, because later failures to write the log are ignored
+    def __init__(self, store: Path, listener: EventListener | None = None):
+        self.path, self.listener = store.with_suffix(".log"), listener
+        if self.path.is_symlink():  # later failures to write the log are ignored
+            check_replaceable(self.path)
 
     def __call__(self, **event: Any) -> None:
         event = {"time": time.strftime(LOG_TIME_FORMAT), **event}
@@ -53,11 +50,6 @@ class StoreLog:
         if len(recent_runs) < 2 or any(run[-1]["event"] == "ended" for run in recent_runs):
             return set()
         return find_unfinished_chunks(recent_runs[0]) & find_unfinished_chunks(recent_runs[1])
-
-
-def list_log_files(store: Path) -> list[Path]:
-    """Return the log files of a store."""
-    return sorted([store.with_suffix(".log"), *store.parent.glob(f"{store.stem}-*-of-*.log")])
 
 
 def read_logged_runs(log: Path) -> list[list[Event]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from statmech.errors import StoreError
 from statmech.results import store
 from statmech.results.dataset import scenario_from_dataset
+from statmech.results.shards import list_stores
 from statmech.results.status import read_status as status_of
 from statmech.results.stored_config import decode_attributes
 from statmech.results.stored_theory import adapt_theory, load_theory
@@ -101,10 +102,11 @@ def load_results(folder: str | Path) -> Results:
     path = Path(folder)
     folder = path.parent if path.suffix == ".zarr" else path
     simulation_path, theory_path = folder / "simulation.zarr", folder / "theory.zarr"
-    if not (simulation_path.is_dir() or theory_path.is_dir()):
+    has_simulation = bool(list_stores(simulation_path))
+    if not (has_simulation or theory_path.is_dir()):
         raise StoreError(f"{path}: no results. `statmech run CONFIG --out {folder}` computes them")
     simulation, theory, status = None, None, None
-    if simulation_path.is_dir():
+    if has_simulation:
         simulation = store.load(simulation_path)
         scenario = scenario_from_dataset(simulation)
         store.check_dataset_form(simulation_path, simulation, scenario)

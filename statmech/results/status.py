@@ -6,47 +6,45 @@ import time
 from pathlib import Path
 from typing import Any
 
-from statmech.errors import StoreError
-from statmech.results.checksums import check_regular_files
 from statmech.results.locks import find_writing_process
-from statmech.results.log import LOG_TIME_FORMAT, Event, find_unfinished_chunks, list_log_files, read_logged_runs
-from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
+from statmech.results.log import LOG_TIME_FORMAT, Event, find_unfinished_chunks, read_logged_runs
+from statmech.results.shards import list_absent_shards
+from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, count_states, open_stores
 from statmech.runtime.progress import format_rate
 
-MAX_LISTED_RUNNING_CHUNKS = 20
+MAX_LISTED_RUNNING_CHUNKS = MAX_LISTED_SHARDS = 20
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return the progress of a stored simulation.
+    """Return the progress of a stored simulation, in all its shards.
 
-    `running` lists the chunks that have started and are not written; `rate` is in runs per second since the run began.
+    `absent` names the shards without a store if runs are missing. `running` lists the chunks that have started and are
+    not written. `rate` is in runs per second since the run began.
+
     Raises `StoreError` if there is no store.
     """
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
-    if not path.is_dir():
-        raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
-    check_regular_files(path)
-    store = SweepStore(path)
-    counts = store.count_states()
-    latest_runs = [events[-1] for events in map(read_logged_runs, list_log_files(path)) if events]
-    writer, rate = find_writing_process(path), sum(map(_compute_run_rate, latest_runs))
-    failures = [
-        event
-        for log in list_log_files(path)
-        for run in read_logged_runs(log)
-        for event in run
-        if event["event"] == "failed"
+    stores = open_stores(path)
+    paths, counts = [store.path for store in stores], count_states(stores, stores[0].list_chunks())
+    logged_runs = [read_logged_runs(store_path.with_suffix(".log")) for store_path in paths]
+    writers = [find_writing_process(store_path) for store_path in paths]
+    # the log of a shard that has ended says nothing about the time that the others need
+    current_runs = [
+        runs[-1] for runs, writer in zip(logged_runs, writers, strict=True) if runs and (writer or not any(writers))
     ]
+    writer, rate = "; ".join(filter(None, writers)), sum(map(_compute_run_rate, current_runs))
+    failures = [event for runs in logged_runs for run in runs for event in run if event["event"] == "failed"]
     seconds_left = counts[MISSING_STATE] / rate if rate and writer else None
     return {
-        "store": str(path),
+        "store": ", ".join(map(str, paths)),
         "runs": sum(counts.values()),
         "done": counts[DONE_STATE],
         "failed": counts[FAILED_STATE],
         "missing": counts[MISSING_STATE],
-        "verifiable": store.fingerprint is not None,
+        "absent": list_absent_shards(paths) if counts[MISSING_STATE] else [],
+        "verifiable": all(store.fingerprint is not None for store in stores),
         "writer": writer,
-        "running": sorted(set().union(*map(find_unfinished_chunks, latest_runs))) if writer else [],
+        "running": sorted(set().union(*map(find_unfinished_chunks, current_runs))) if writer else [],
         "rate": rate,
         "seconds_left": seconds_left,
         "failures": failures if counts[FAILED_STATE] else [],
@@ -58,6 +56,7 @@ def format_status(status: dict[str, Any]) -> list[str]:
     text = [
         status["store"],
         f"runs     {status['done']} of {status['runs']} done, {status['failed']} failed, {status['missing']} missing",
+        *([f"absent   shards {', '.join(status['absent'][:MAX_LISTED_SHARDS])}"] if status["absent"] else []),
         f"writer   {status['writer'] or 'none'}",
         f"checked  which runs are done, not their numbers: {_describe_verifiability(status)}",
     ]

@@ -19,6 +19,7 @@ from statmech.errors import DamagedStoreError, StoreError, make_unreadable_store
 from statmech.results import checksums
 from statmech.results.dataset import find_invalid_variables
 from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprint_salt, compute_fingerprints
+from statmech.results.shards import list_stores
 from statmech.results.stored_config import (
     add_figure,
     config_from_attributes,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 RUN_STATE_VARIABLE = "state"  # stored variable with the state of each run (`statmech.results.sweep_store`)
 STORE_ID_ATTRIBUTE = "store"  # distinguishes stores of the same config
-DONE_STATE = 1
+MISSING_STATE, DONE_STATE, FAILED_STATE = 0, 1, 2
 RUN_VERSION_VARIABLE = "made_by"  # stored variable with the index of the version that computed each run
 VERSION_PROVENANCE_KEYS = ("commit", "versions")  # entries of a provenance that identify a version
 TEXT_ATTRIBUTES = ("commit", "machine", "python", "source")
@@ -92,22 +93,23 @@ def save(dataset: xr.Dataset, path: Path, figure: FigureKeyValue = None) -> None
 
 
 def load(path: str | Path) -> xr.Dataset:
-    """Read a store into memory. The coordinate `done` is False where runs are missing or have failed.
+    """Read a store and its shards into memory, as one dataset.
 
     Parameters
     ----------
     path
-        The store.
+        The store, such as `results/ensemble/simulation.zarr`. It need not exist if it has shards, such as
+        `simulation.1-of-4.zarr`.
 
     Returns
     -------
     xarray.Dataset
-        With the coordinate `done` if runs are missing or have failed.
+        With the coordinate `done` if runs are missing or have failed, False for these runs.
 
     Raises
     ------
     StoreError
-        If there is no store.
+        If there is no store, or if shards have different configs, data or code.
     DamagedStoreError
         If a stored number has changed.
 
@@ -117,9 +119,17 @@ def load(path: str | Path) -> xr.Dataset:
     Traceback (most recent call last):
     statmech.errors.StoreError: nowhere.zarr: no such result. `statmech run CONFIG` computes one
     """
+    first, *shards = list_stores(Path(path)) or [Path(path)]
+    dataset = _load_single_store(first)
+    for shard in shards:
+        _add_finished_runs(dataset, first, shard)
+    return _add_done_coordinate(dataset) if RUN_STATE_VARIABLE in dataset else dataset
+
+
+def _load_single_store(path: Path) -> xr.Dataset:
+    """Read one store into memory, with the states of its runs."""
     import xarray as xr
 
-    path = Path(path)
     if not path.is_dir():
         raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
     if stores := [store.name for store in sorted(path.glob("*.zarr"))]:
@@ -144,12 +154,53 @@ def load(path: str | Path) -> xr.Dataset:
     except Exception as failure:  # zarr and its codecs raise various errors on a corrupted store
         raise make_unreadable_store_error(path, failure) from None
     if path.stat().st_ino != folder:  # the sweep was extended while it was read
-        return load(path)
+        return _load_single_store(path)
     if names:
         raise DamagedStoreError(path, names)
     for name in (checksums.CHECKSUMS_ATTRIBUTE, STORE_ID_ATTRIBUTE):
         loaded.attrs.pop(name, None)
-    return _add_done_coordinate(loaded) if RUN_STATE_VARIABLE in loaded else loaded
+    return loaded
+
+
+def _add_finished_runs(dataset: xr.Dataset, path: Path, shard: Path) -> None:
+    """Copy the finished runs of a shard into the dataset of another store of the sweep, at `path`."""
+    import xarray as xr
+
+    added = _load_single_store(shard)
+    check_same_sweep(path, dataset.attrs, shard, added.attrs)
+    try:
+        xr.align(dataset, added, join="exact", copy=False)  # raises ValueError if coordinates differ
+        states, added_states = dataset[RUN_STATE_VARIABLE].values, added[RUN_STATE_VARIABLE].values
+        is_new = (added_states == DONE_STATE) & (states != DONE_STATE)
+        for name, variable in dataset.data_vars.items():
+            if "seed" in variable.dims:
+                variable.values[is_new] = added[name].values[is_new]
+    except (LookupError, ValueError) as failure:
+        raise make_unreadable_store_error(shard, failure) from None
+    recorded = list_provenances(dataset.attrs)
+    versions = [get_recorded_version(entry) for entry in recorded]
+    earlier = [entry for entry in list_provenances(added.attrs) if get_recorded_version(entry) not in versions]
+    dataset.attrs |= encode_attributes({"earlier": [encode_attributes(entry) for entry in [*earlier, *recorded[:-1]]]})
+
+
+def check_same_sweep(
+    path: Path, attributes: Mapping[str, Any], shard: Path, shard_attributes: Mapping[str, Any]
+) -> None:
+    """Raise `StoreError` if a shard has another config, data or code than the store at `path`."""
+    remedy = f"Delete {shard.name}, or compute it again"
+    configs = config_from_attributes(attributes), config_from_attributes(shard_attributes)
+    if changed := list_config_differences(*configs, path.name, shard.name):
+        raise StoreError(describe_other_config(shard, changed, remedy))
+    values, shard_values = decode_attributes(attributes), decode_attributes(shard_attributes)
+    for name in ("data", "code"):
+        if values.get(name, {}) != shard_values.get(name, {}):
+            raise StoreError(f"{shard}: was computed from other {name} than {path.name}. {remedy}")
+
+
+def list_provenances(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the provenance of each version that has computed runs, from the attributes of a store or dataset."""
+    values = decode_attributes(attributes)
+    return [*values.get("earlier", []), {name: values[name] for name in provenance() if name in values}]
 
 
 def check_attribute_types(attrs: Mapping[str, Any]) -> None:
@@ -210,12 +261,12 @@ def _describe_misplaced_runs(dataset: xr.Dataset) -> Iterator[str]:
 
 
 def load_simulation(path: Path, scenario: AbstractScenario) -> xr.Dataset | None:
-    """Return the stored simulation of exactly this scenario, or None if nothing is stored.
+    """Return the stored simulation of exactly this scenario, with its shards, or None if nothing is stored.
 
     Raises `StoreError` if the simulation belongs to another config, with a line per difference, or if the code in the
     user's files has changed.
     """
-    if not (path.exists() or path.is_symlink()):
+    if not list_stores(path):
         return None
     dataset = load(path)
     if changed := list_config_differences(scenario.config(), config_from_attributes(dataset.attrs)):
@@ -252,6 +303,13 @@ def describe_changed_code(path: Path, stored: AbstractScenario, recorded: dict[s
     if not changed:
         return ""
     return f"{path}: was computed with other code than {', '.join(changed)} contains now"
+
+
+def describe_changed_inputs(
+    path: Path, stored: AbstractScenario, data: dict[str, str], code: dict[str, str] | None
+) -> str:
+    """Return the message for a store of other data or user code than there are now, or an empty string."""
+    return describe_changed_data(path, stored, data) or describe_changed_code(path, stored, code)
 
 
 def describe_other_config(path: Path, changed: list[str], remedy: str) -> str:

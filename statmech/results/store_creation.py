@@ -22,6 +22,8 @@ from statmech.results.dataset import make_coordinates
 from statmech.results.fingerprints import FINGERPRINT_VARIABLE
 from statmech.results.store import (
     DONE_STATE,
+    FAILED_STATE,
+    MISSING_STATE,
     RUN_STATE_VARIABLE,
     RUN_VERSION_VARIABLE,
     consolidate_store,
@@ -35,7 +37,7 @@ from statmech.results.stored_config import (
     encode_attributes,
     list_config_differences,
 )
-from statmech.results.sweep_store import FAILED_STATE, MISSING_STATE, SweepStore
+from statmech.results.sweep_store import SweepStore
 from statmech.scenarios.base import AbstractScenario
 from statmech.scenarios.composition import FigureKeyValue
 from statmech.scenarios.registry import scenario_from
@@ -91,10 +93,10 @@ def recover_interrupted_replacement(path: Path) -> None:
     backup = _get_backup_store_path(path)
     if backup.exists():
         if path.exists():
-            _remove_store(backup)
+            remove_store(backup)
         else:
             backup.rename(path)
-    _remove_store(_get_new_store_path(path))
+    remove_store(_get_new_store_path(path))
 
 
 def repair_metadata(path: Path) -> list[str]:
@@ -128,7 +130,7 @@ def _repair_from_twin(path: Path, names: list[str]) -> list[str]:
     except Exception as failure:  # zarr raises various errors for an untrusted config or chunk shape
         raise make_unreadable_store_error(path, failure) from None
     finally:
-        _remove_store(twin)
+        remove_store(twin)
 
 
 def check_variable_forms(store: SweepStore, scenario: AbstractScenario) -> None:
@@ -212,7 +214,7 @@ def _copy_chunk(
             stored_values = np.asarray(array.oindex[(*source, seeds.start + runs)])
             values[name][inside][(runs, *(slice(n) for n in stored_values.shape[1:]))] = stored_values
     if states.any():
-        new.write_without_lock(chunk, values, states, made_by)
+        new.write_arrays(chunk, values, states, made_by)
 
 
 def _create_empty(
@@ -228,7 +230,7 @@ def _create_empty(
     import zarr
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
-    _remove_store(path)
+    remove_store(path)
     path.mkdir()  # fails if a link is still here: its target would be overwritten
     empty = xr.Dataset(
         coords=make_coordinates(scenario, {"seed": scenario.seeds}),
@@ -296,14 +298,14 @@ def _read_variable_form(array: Any) -> _VariableForm:
 def _replace_store(path: Path, new: Path) -> None:
     """Replace the store at `path` by a new store."""
     backup = _get_backup_store_path(path)
-    _remove_store(backup)
+    remove_store(backup)
     if path.exists() or path.is_symlink():
         path.rename(backup)
     new.rename(path)
-    _remove_store(backup)
+    remove_store(backup)
 
 
-def _remove_store(path: Path) -> None:
+def remove_store(path: Path) -> None:
     """Remove the store, file or link at a path, but never the target of a link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)

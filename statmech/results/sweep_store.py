@@ -2,12 +2,13 @@
 
 The variables of a chunk are written first, then the fingerprints of its runs (`statmech.results.fingerprints`), and its
 `state` last. Each file is written under a temporary name and renamed. A reader who checks `state` therefore sees
-complete chunks only. All files have checksums. A chunk is written only to the store that its writer has opened, which
-no other process can replace meanwhile (`statmech.results.locks`).
+complete chunks only. All files have checksums. Only the process that holds the lock of a store writes it
+(`statmech.results.locks`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,22 @@ from statmech.errors import DamagedStoreError, StoreError, make_unreadable_store
 from statmech.results import checksums
 from statmech.results.chunks import MAX_CHUNKS_PER_STORE, Chunk, count_chunks, iterate_chunks
 from statmech.results.fingerprints import FINGERPRINT_VARIABLE, compute_fingerprint_salt, compute_fingerprints
-from statmech.results.locks import lock_for_writing
+from statmech.results.shards import list_stores
 from statmech.results.store import (
     DONE_STATE,
+    FAILED_STATE,
+    MISSING_STATE,
     RUN_STATE_VARIABLE,
     RUN_VERSION_VARIABLE,
     check_attribute_types,
+    check_same_sweep,
     get_chunk_file,
     ignore_zarr_warnings,
     is_running_version,
-    provenance,
+    list_provenances,
 )
 from statmech.results.stored_config import config_from_attributes, decode_attributes
-from statmech.runtime import files
 
-MISSING_STATE, FAILED_STATE = 0, 2
 UNKNOWN_VERSION_INDEX = 255  # marks runs recomputed by a version that the store does not record
 
 
@@ -71,7 +73,6 @@ class SweepStore:
         if wrong := [name for name, array in run_arrays.items() if not _has_run_layout(name, array, self.state)]:
             raise ValueError(f"{wrong[0]} does not have the shape, chunks or type of a variable of runs")
         check_attribute_types(self.group.attrs)
-        self._root = files.read_bounded_file(path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
         self._salt = compute_fingerprint_salt(
             config_from_attributes(self.group.attrs), {**self.data, **(self.code or {})}
         )
@@ -95,8 +96,7 @@ class SweepStore:
     @property
     def provenances(self) -> list[dict[str, Any]]:
         """The provenance of each version that has computed runs, in chronological order."""
-        values = decode_attributes(self.group.attrs)
-        return [*values.get("earlier", []), {name: values[name] for name in provenance() if name in values}]
+        return list_provenances(self.group.attrs)
 
     @property
     def is_running_version(self) -> bool:
@@ -118,39 +118,34 @@ class SweepStore:
         except Exception:  # zarr and its codecs raise various errors on a corrupted file
             return np.full(chunk.shape, MISSING_STATE, "int8")
 
+    @property
+    def missing_values(self) -> dict[str, np.ndarray]:
+        """The values of each variable in a run that has not been simulated."""
+        return {
+            name: np.full(array.shape[len(self.state.shape) :], array.fill_value) for name, array in self.arrays.items()
+        }
+
     def load_chunk_buffer(self, chunk: Chunk, states: np.ndarray) -> dict[str, np.ndarray]:
         """Return arrays for a chunk's variables, with stored values of finished runs and missing values elsewhere."""
+        variables = make_missing_values(self.missing_values, chunk.shape)
         finished = states == DONE_STATE
-        variables = {}
-        for name, array in self.arrays.items():
-            values = np.full((*finished.shape, *array.shape[finished.ndim :]), array.fill_value)
-            if finished.any():
-                values[finished] = np.asarray(array[chunk.slices])[finished]
-            variables[name] = values
+        if finished.any():
+            for name, values in variables.items():
+                values[finished] = np.asarray(self.arrays[name][chunk.slices])[finished]
         return variables
 
     def write(self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray) -> None:
-        """Write a chunk while holding the store's write lock.
-
-        Raises `StoreError` if writing fails, or if the store has been replaced since it was opened.
-        """
+        """Write a chunk. Raises `StoreError` if writing fails, for example on a full disk."""
         try:
-            with lock_for_writing(self.path):
-                self._check_not_replaced()
-                self.write_without_lock(chunk, values, states)
-        except StoreError:
-            raise
+            self.write_arrays(chunk, values, states)
         except OSError as failure:
             problem = make_unwritable_file_error(self.path, failure)
             raise StoreError(f"{problem}. Finished chunks are saved; rerun the same command to resume") from None
 
-    def write_without_lock(
+    def write_arrays(
         self, chunk: Chunk, values: dict[str, np.ndarray], states: np.ndarray, made_by: np.ndarray | None = None
     ) -> None:
-        """Write a chunk of a store that no other process is writing.
-
-        The order is variables, then fingerprints, then states.
-        """
+        """Write the arrays of a chunk: variables, then fingerprints, then states."""
         for name, array in self.arrays.items():
             array[chunk.slices] = values[name]
         finished = self.read_states(chunk) == DONE_STATE
@@ -180,10 +175,10 @@ class SweepStore:
             self.made_by[chunk.slices] = new
 
     def mark_missing(self, chunk: Chunk) -> None:
-        """Mark all runs of a chunk as missing. Raises `StoreError` if the store has been replaced meanwhile."""
-        with lock_for_writing(self.path):
-            self._check_not_replaced()
-            self.state[chunk.slices] = np.full(chunk.shape, MISSING_STATE, "int8")
+        """Mark all runs of a chunk as missing, and erase their values, which may be corrupted."""
+        states = np.full(chunk.shape, MISSING_STATE, "int8")
+        self.state[chunk.slices] = states
+        self.write_arrays(chunk, make_missing_values(self.missing_values, chunk.shape), states)
 
     def faults(self, chunk: Chunk, states: np.ndarray) -> list[str]:
         """Describe each corrupted or missing file of a chunk with these states.
@@ -205,24 +200,7 @@ class SweepStore:
 
     def count_states(self) -> dict[int, int]:
         """Count the runs in each state."""
-        states, counts = np.unique(
-            np.concatenate([self.read_states(c).ravel() for c in self.list_chunks()]), return_counts=True
-        )
-        return dict.fromkeys((MISSING_STATE, DONE_STATE, FAILED_STATE), 0) | dict(
-            zip(states.tolist(), counts.tolist(), strict=True)
-        )
-
-    def _check_not_replaced(self) -> None:
-        """Raise `StoreError` if the store is not the one that was opened."""
-        try:
-            same = (
-                files.read_bounded_file(self.path / checksums.GROUP_METADATA_FILE, checksums.MAX_GROUP_METADATA_BYTES)
-                == self._root
-            )
-        except OSError:
-            same = False
-        if not same:
-            raise StoreError(f"{self.path}: was replaced or removed after it was opened; the chunk is not written")
+        return count_states([self], self.list_chunks())
 
     def _read_chunk(self, chunk: Chunk) -> tuple[dict[str, np.ndarray], list[str]]:
         """Return the values of a chunk, and a description of each corrupted or missing file.
@@ -257,6 +235,41 @@ class SweepStore:
         for length, index in zip(self.state.shape, np.ogrid[chunk.slices], strict=True):
             numbers = numbers * np.uint64(length) + index.astype(np.uint64)
         return numbers
+
+
+def open_stores(path: Path) -> list[SweepStore]:
+    """Open all stores of a simulation.
+
+    Raises `StoreError` if no store exists, or if a shard belongs to another sweep.
+    """
+    paths = list_stores(path)
+    if not paths:
+        raise StoreError(f"{path}: no such result. `statmech run CONFIG` computes one")
+    for store_path in paths:
+        checksums.check_regular_files(store_path)
+    first, *shards = stores = list(map(SweepStore, paths))
+    for shard in shards:
+        check_same_sweep(first.path, first.group.attrs, shard.path, shard.group.attrs)
+    return stores
+
+
+def count_states(stores: Sequence[SweepStore], chunks: Sequence[Chunk]) -> dict[int, int]:
+    """Count the runs of chunks in each state. A run is done if one of the stores has it."""
+    counts = dict.fromkeys((MISSING_STATE, DONE_STATE, FAILED_STATE), 0)
+    for chunk in chunks:
+        states = [store.read_states(chunk) for store in stores]
+        is_done, has_failed = (
+            np.any([part == state for part in states], axis=0) for state in (DONE_STATE, FAILED_STATE)
+        )
+        counts[DONE_STATE] += int(is_done.sum())
+        counts[FAILED_STATE] += int((has_failed & ~is_done).sum())
+        counts[MISSING_STATE] += int((~has_failed & ~is_done).sum())
+    return counts
+
+
+def make_missing_values(missing_values: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Return arrays of variables for runs of this shape, from the values of one missing run."""
+    return {name: np.broadcast_to(value, (*shape, *value.shape)).copy() for name, value in missing_values.items()}
 
 
 def _has_run_layout(name: str, array: Any, state: Any) -> bool:

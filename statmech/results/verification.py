@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from statmech.errors import DamagedStoreError, StoreError
 from statmech.results.checksums import check_regular_files, find_corrupted_files
 from statmech.results.chunks import Chunk
+from statmech.results.shards import list_stores
 from statmech.results.sweep_store import DONE_STATE, RUN_STATE_VARIABLE, SweepStore
 
 
@@ -71,8 +72,8 @@ def verify_results(result: Path) -> Verification:
     ...     verify_results(Path(folder)).faults
     []
     """
-    paths = [result] if result.suffix == ".zarr" else [result / f"{part}.zarr" for part in ("simulation", "theory")]
-    paths = [path for path in paths if path.is_dir()]
+    names = [result] if result.suffix == ".zarr" else [result / f"{part}.zarr" for part in ("simulation", "theory")]
+    paths = [path for name in names for path in list_stores(name) if path.is_dir()]
     if not paths:
         raise StoreError(f"{result}: no such result. `statmech run CONFIG` computes one")
     faults, unverified, chunk_count, finished_runs = list[str](), list[str](), 0, 0

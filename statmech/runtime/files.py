@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from statmech.errors import StoreError, make_unwritable_file_error
 from statmech.runtime import system
@@ -85,6 +86,20 @@ def open_regular_file(path: Path, max_bytes: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def open_regular_text_file(path: Path, flags: int) -> IO[str]:
+    """Open a lock file or log.
+
+    Raises `StoreError` for a symbolic link, whose target would be overwritten, and for a pipe or a device.
+    """
+    check_replaceable(path)
+    try:
+        descriptor = system.open_descriptor(path, flags, follow=False)
+    except OSError as failure:
+        raise make_unwritable_file_error(path, failure) from None
+    mode = {os.O_RDONLY: "r", os.O_WRONLY: "a"}.get(flags & (os.O_WRONLY | os.O_RDWR), "r+")
+    return os.fdopen(descriptor, mode, encoding="utf-8", errors="replace")
 
 
 def check_replaceable(path: Path) -> None:

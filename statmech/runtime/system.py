@@ -29,7 +29,6 @@ def _import_if_available(name: str) -> Any:
 
 fcntl, resource = _import_if_available("fcntl"), _import_if_available("resource")
 STATUS_FILE = "/proc/self/status"  # Linux
-SHARED_LOCK, EXCLUSIVE_LOCK = 1, 2  # LOCK_SH and LOCK_EX of fcntl
 PARENT_DEATH_SIGNAL_OPTION = 1  # PR_SET_PDEATHSIG of Linux
 PARENT_POLL_SECONDS = 0.5
 NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
@@ -144,24 +143,14 @@ def make_blocking(descriptor: int) -> None:
         os.set_blocking(descriptor, True)
 
 
-def has_file_locks() -> bool:
-    """Return True if files can be locked.
-
-    Without locks, several processes must not write one store.
-    """
-    return fcntl is not None
-
-
-def try_lock(file: IO[str], mode: int) -> bool:
+def try_lock(file: IO[str]) -> bool:
     """Lock a file without waiting, and return False if another process holds the lock.
-
-    The lock is a `SHARED_LOCK` or an `EXCLUSIVE_LOCK`.
 
     Returns True if files cannot be locked: this process must then be the only writer.
     """
     try:
-        if has_file_locks():
-            fcntl.flock(file, mode | fcntl.LOCK_NB)
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
