@@ -124,9 +124,8 @@ class DaskWorkers:
     def simulate(self, store: SweepStore, todo: list[Chunk], rerun_failed: bool, log: StoreLog) -> Iterator[Chunk]:
         """Simulate chunks on the workers, and yield each chunk once it is written or has failed."""
         states_to_simulate = get_states_to_simulate(rerun_failed)
-        sweep = SweepTask(
-            str(store.path), store.config, store.data, store.code, store.missing_values, states_to_simulate
-        )
+        contents = store.config, store.data, store.code, store.missing_values
+        sweep = SweepTask(str(store.path), *contents, states_to_simulate)
         task = partial(_simulate_chunk_on_worker, sweep, _collect_worker_requirements())
         run = partial(self._submit_chunks, store, task, log)
         write = partial(_write_chunk, store, states_to_simulate, log)
@@ -167,7 +166,7 @@ class DaskWorkers:
                 except _ResultLostError:
                     future.add_done_callback(ended.put)
                     continue
-                chunk, _ = submitted.pop(future.key)
+                chunk = submitted.pop(future.key)[0]
                 del future  # the worker may forget the result
                 yield chunk, result
         finally:
