@@ -22,6 +22,7 @@ from statmech.scenarios.convex_fit import (
     FIT_THEORY_VARIABLES,
     FIT_VARIABLES,
     MINIMISED_LOSS_FIELD,
+    TEACHER_PARAMETER_KEYS,
     ConvexFit,
     LamOrBestAxis,
     MinimisedLossAxis,
@@ -33,14 +34,7 @@ from statmech.scenarios.keys import PARAMETERS, config_key, one_of
 from statmech.scenarios.page import Page, View
 from statmech.scenarios.variables import Variable, make_local_field_variables
 
-UNSUPPORTED_TEACHER_KEYS = (
-    "teacher",
-    "flip",
-    "noise",
-    "gain",
-    "weights",
-    "rho",
-)  # not supported: clusters have no teacher
+UNSUPPORTED_TEACHER_KEYS = ("teacher", *TEACHER_PARAMETER_KEYS, "weights", "rho")  # clusters have no teacher
 UNSUPPORTED_CLUSTER_KEY_REASON = "clusters have labels of their own: remove {}"
 
 CLUSTER_VARIABLES = {
