@@ -303,7 +303,7 @@ def nested(loss, teacher, alpha, lam, state):
         return np.array(h * R / Q), np.array(sin2)
 
     B = integral(lambda h: weight(h) * float(teacher.right(*seen(h))) * (p(h) - h) ** 2)
-    C = integral(lambda h: weight(h) * float(teacher.response(*seen(h))) * (p(h) - h))
+    C = integral(lambda h: weight(h) * float(teacher.mean_probability_slope(*seen(h))) * (p(h) - h))
     return B, C
 
 
