@@ -18,9 +18,14 @@ from typing import NamedTuple
 import numpy as np
 import timing
 
-from simulate.kernels.mistakes import iterate_mistakes
-from simulate.kernels.partial_sums import AttentionState, StoppedSums, evaluate_margins_in_blocks, sum_rows_until_level
-from statmech.boundaries import compute_stopping_level, get_check_positions
+from simulate.classification.partial_sums import (
+    AttentionState,
+    StoppedSums,
+    evaluate_margins_in_blocks,
+    sum_rows_until_level,
+)
+from simulate.learners.perceptron_convergence import iterate_mistakes
+from statmech.classification.stopping_boundaries import compute_stopping_level, get_check_positions
 
 R = 0.95
 DELTAS = (0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)

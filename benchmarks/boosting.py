@@ -24,9 +24,14 @@ import numpy as np
 import timing
 from sklearn.model_selection import StratifiedKFold
 
-from simulate.estimators.sparse import SparsePerceptron
-from simulate.kernels.conjunctions import Conjunction, ConjunctionSearch, boost_conjunctions, compute_weighted_vote
-from statmech import data_sets
+from simulate.classification.conjunction_search import (
+    Conjunction,
+    ConjunctionSearch,
+    boost_conjunctions,
+    compute_weighted_vote,
+)
+from simulate.classification.estimators.sparse import SparsePerceptron
+from statmech.inputs import data_sets
 
 VALUES, TEACHER, FLIPPED = 4, 9, 0.1
 DISCOUNTS, STAGES = (0.5, 0.7, 0.85, 1.0), (30, 100, 300)

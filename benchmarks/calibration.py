@@ -22,9 +22,10 @@ import xarray as xr
 import simulate
 import theory
 from statmech import Scenario, StoredExamples
-from statmech.results import comparison, multiplicity
+from statmech.keys.scenario import AbstractScenario
+from statmech.numerics import statistics
+from statmech.results import comparison
 from statmech.results.results import Results
-from statmech.scenarios.base import AbstractScenario
 
 SEEDS, FEWER = (4, 8, 16, 64), (1, 4, 16, 64)  # with standard errors from their spread, and with predicted ones
 TRIALS, PREDICTED_TRIALS, PLANTED_TRIALS, ERROR = 4000, 1000, 20, 1.03
@@ -97,25 +98,25 @@ def exceeded(of: Population, count: int, trials: int) -> list[object]:
     for trial in range(trials):
         sweep = of.draw(count, rng)
         largest.append(max(float(np.max(np.abs(_t(cell)))) for cell in sweep))
-        in_doubt = largest[-1] > multiplicity.compute_deviation_bound(values / FEWEST, count)
+        in_doubt = largest[-1] > statistics.compute_deviation_bound(values / FEWEST, count)
         if trial < EXAMPLES or in_doubt:
-            number = multiplicity.count_independent_values(
+            number = statistics.count_independent_values(
                 np.array([cell.shape[1] for cell in sweep]), sweep.__getitem__, count
             )
             assert number > values / FEWEST
         if trial < EXAMPLES:
             independent.append(number)
-        bounds.append(multiplicity.compute_deviation_bound(number if in_doubt else values, count))
+        bounds.append(statistics.compute_deviation_bound(number if in_doubt else values, count))
     beyond = np.mean(np.greater(largest, bounds))
-    bonferroni = np.mean(np.greater(largest, multiplicity.compute_deviation_bound(values, count)))
+    bonferroni = np.mean(np.greater(largest, statistics.compute_deviation_bound(values, count)))
     error, number = np.sqrt(beyond * (1 - beyond) / trials), float(np.mean(independent))
     row = [of.name, count, f"{trials:,}", f"{beyond:.2%} ± {error:.2%}", f"{bonferroni:.2%}"]
     return [
         *row,
         values,
         number,
-        multiplicity.compute_deviation_bound(number, count),
-        multiplicity.compute_min_seeds(values),
+        statistics.compute_deviation_bound(number, count),
+        statistics.compute_min_seeds(values),
     ]
 
 
@@ -145,7 +146,7 @@ def exceeded_of_predicted(scenario: AbstractScenario, trials: int) -> list[list[
     for count in FEWER:
         distance = comparison.distances(Results(scenario, sweeps.isel(seed=slice(count)), solution))
         values, z = distance.attrs["values"] / trials, abs(distance.to_dataarray())
-        bound = multiplicity.compute_deviation_bound(values, None)
+        bound = statistics.compute_deviation_bound(values, None)
         beyond = float((z.max([dim for dim in z.dims if dim != "sweep"]) > bound).mean())
         error = np.sqrt(beyond * (1 - beyond) / trials)
         rows.append([count, f"{trials:,}", f"{beyond:.2%} ± {error:.2%}", values, bound])

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 import simulate
-from simulate.execution.clusters import _connect_to_cluster
-from simulate.execution.threads import count_cores
-from simulate.execution.to_store import StoreLog, run_into
+from simulate.execution.dask_cluster import _connect_to_cluster
+from simulate.execution.store_runs import StoreLog, run_into
+from simulate.execution.work_units import count_cores
 from statmech import Scenario
-from statmech.results.store_creation import create_store
-from statmech.results.sweep_store import DONE_STATE, SweepStore
-from statmech.scenarios.registry import scenario_from
+from statmech.kinds.registry import scenario_from
+from statmech.stores.store_creation import create_store
+from statmech.stores.sweep_store import DONE_STATE, SweepStore
 
 MODEL: dict[str, Any] = {"rule": "hebb", "K": 3, "N": 1000, "t": [0, 1, 2, 5, 10]}
 

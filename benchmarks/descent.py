@@ -19,10 +19,10 @@ import tracemalloc
 import numpy as np
 import timing
 
-from simulate.kernels import deferred, explicit_data
+from simulate.convex import deferred_descent, explicit_descent
 from statmech import Descent
-from statmech.scenarios.descent import DescentCell
-from theory.descent import ladder, replicas
+from statmech.kinds.gradient_descent import DescentCell
+from theory.stored_examples import descent_dynamics
 
 AGREE = 4.0
 ETA, LAM, FLIP, ALPHA = 0.8, 0.02, 0.1, 2
@@ -56,8 +56,8 @@ def beside_the_loop(title: str, cells: list[DescentCell], repeats: int) -> float
     for cell in cells:
         rng = np.random.default_rng(0)
         calls = {
-            "deferred": lambda cell=cell, rng=rng: deferred.run(cell, rng),
-            "explicit": lambda cell=cell, rng=rng: explicit_data.run(cell, rng),
+            "deferred": lambda cell=cell, rng=rng: deferred_descent.run(cell, rng),
+            "explicit": lambda cell=cell, rng=rng: explicit_descent.run(cell, rng),
             "NumPy": lambda cell=cell, rng=rng: loop(cell, rng),
         }
         took = {name: it.seconds for name, it in timing.measure(calls, repeats, timing.clock()).items()}
@@ -72,7 +72,7 @@ def large(cells: list[DescentCell], at: int, seconds: float, repeats: int) -> No
     """Runs whose inputs no machine holds: seconds and memory, and those that the loop would take."""
     rows = []
     for cell in cells:
-        calls = {"run": lambda cell=cell: deferred.run(cell, np.random.default_rng(0))}
+        calls = {"run": lambda cell=cell: deferred_descent.run(cell, np.random.default_rng(0))}
         took = timing.measure(calls, repeats, timing.clock())["run"].seconds
         tracemalloc.start()
         calls["run"]()
@@ -89,17 +89,17 @@ def of_theory(cells: dict[str, DescentCell], repeats: int) -> None:
     rows = []
     for name, cell in cells.items():
 
-        def solve(cell: DescentCell = cell) -> replicas.DescentCurves:
-            replicas._get_cached_curves.cache_clear()
-            return replicas.compute_descent_curves(cell)
+        def solve(cell: DescentCell = cell) -> descent_dynamics.DescentCurves:
+            descent_dynamics._get_cached_curves.cache_clear()
+            return descent_dynamics.compute_descent_curves(cell)
 
         took = timing.measure({"solve": solve}, repeats, timing.clock())["solve"].seconds
         tracemalloc.start()
         found = solve()
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        directions = ladder.simulate_descent(cell, 0, found.samples_per_replica).num_directions
-        stated = replicas.estimate_replica_bytes(cell, directions, found.samples_per_replica)
+        directions = descent_dynamics.simulate_descent(cell, 0, found.samples_per_replica).num_directions
+        stated = descent_dynamics.estimate_replica_bytes(cell, directions, found.samples_per_replica)
         errors = (np.nanmax(found.error[name]) for name in ("R", "eps_g"))
         rows.append(
             [
@@ -126,7 +126,7 @@ def agreement(cell: DescentCell, runs: int) -> None:
     """Compare the mean errors of runs by both engines with those of the loop."""
     seeds = [np.random.default_rng(seed) for seed in range(runs)]
     expected = np.array([loop(cell, rng) for rng in seeds])
-    for engine in (deferred, explicit_data):
+    for engine in (deferred_descent, explicit_descent):
         found = np.array([engine.run(cell, rng)["eps_g"][-1] for rng in seeds])
         error = np.sqrt((found.var(ddof=1) + expected.var(ddof=1)) / runs)
         z = abs(found.mean() - expected.mean()) / error

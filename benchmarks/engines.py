@@ -29,11 +29,12 @@ import numpy as np
 import timing
 
 import simulate
-from simulate.kernels import gram, gram_of_groups, perceptrons, vectors
-from statmech import Scenario, random_numbers
-from statmech.inputs import Spectrum
-from statmech.random_numbers import make_key_data
-from statmech.scenarios.online_student import OnlineCell
+from simulate.online import gram_engine, grouped_gram_engine, perceptrons, weight_vector_engine
+from statmech import Scenario
+from statmech.inputs.input_distributions import Spectrum
+from statmech.kinds.online_student import OnlineCell
+from statmech.numerics import random_numbers
+from statmech.numerics.random_numbers import make_key_data
 
 Call = timing.Call
 GROUPED = 10  # students, at most, of the table of groups
@@ -96,13 +97,13 @@ def gram_over_numpy(size: Size) -> None:
     """(a) Gram engine compared with NumPy, by the number of students."""
     rows = []
     for K, steps in size.gram_steps.items():
-        batches = math.ceil(64 / gram.batch(K))  # at least 64 seeds
+        batches = math.ceil(64 / gram_engine.batch(K))  # at least 64 seeds
         calls = {
-            "gram": simulation(gram, cell(size.N, K), steps, batches=batches),
+            "gram": simulation(gram_engine, cell(size.N, K), steps, batches=batches),
             "numpy": partial(run_numpy, size.N, K, size.naive_steps),
         }
         took = timing.measure(calls, size.repeats, timing.clock())
-        seeds = batches * gram.batch(K)
+        seeds = batches * gram_engine.batch(K)
         ours, theirs = took["gram"].seconds / (steps * seeds), took["numpy"].seconds / size.naive_steps
         rows.append([K, seeds, 1e9 * ours, 1e9 * theirs, theirs / ours, took["gram"].compile])
     header = ["K", "seeds", "Gram, ns/step-seed", "NumPy, ns/step-seed", "ratio", "compile, s"]
@@ -112,9 +113,9 @@ def gram_over_numpy(size: Size) -> None:
 def gram_by_dimension(size: Size) -> None:
     """(b) Cost of a Gram step at very different N."""
     steps = size.gram_steps[3]
-    calls = {N: simulation(gram, cell(N, 3), steps) for N in size.dimensions}
+    calls = {N: simulation(gram_engine, cell(N, 3), steps) for N in size.dimensions}
     took = timing.measure(calls, size.repeats, timing.clock())
-    cost = {N: 1e9 * took[N].seconds / (steps * gram.batch(3)) for N in size.dimensions}
+    cost = {N: 1e9 * took[N].seconds / (steps * gram_engine.batch(3)) for N in size.dimensions}
     lowest = min(cost.values())
     rows = [[f"{N:,}", cost[N], f"+{100 * (cost[N] / lowest - 1):.0f} %"] for N in size.dimensions]
     timing.table("(b) Gram step by dimension, K = 3", ["N", "ns/step-seed", "over the lowest"], rows)
@@ -144,14 +145,14 @@ def vectors_over_numpy(size: Size) -> None:
     rows = []
     for K in size.vectors_students:
         calls = {
-            "float64": simulation(vectors, cell(size.N, K), size.vectors_steps, "float64"),
-            "float32": simulation(vectors, cell(size.N, K), size.vectors_steps, "float32"),
+            "float64": simulation(weight_vector_engine, cell(size.N, K), size.vectors_steps, "float64"),
+            "float32": simulation(weight_vector_engine, cell(size.N, K), size.vectors_steps, "float32"),
             "numpy": partial(run_numpy, size.N, K, size.naive_steps),
         }
         took = timing.measure(calls, size.repeats, timing.clock())
         theirs = took["numpy"].seconds / size.naive_steps
         for dtype in ("float64", "float32"):
-            ours = took[dtype].seconds / (size.vectors_steps * vectors.batch(K))
+            ours = took[dtype].seconds / (size.vectors_steps * weight_vector_engine.batch(K))
             rows.append([K, dtype, 1e6 * ours, 1e6 * theirs, theirs / ours, took[dtype].compile])
     header = ["K", "dtype", "direct, us/step-seed", "NumPy, us/step-seed", "ratio", "compile, s"]
     timing.table(f"(d) direct engine over NumPy, N = {size.N:,}", header, rows)
@@ -162,9 +163,13 @@ def vectors_by_dimension(size: Size) -> None:
     rows = []
     for N, steps in size.vectors_dimensions.items():
         for K in size.vectors_students:
-            calls = {dtype: simulation(vectors, cell(N, K), steps, dtype) for dtype in ("float32", "float64")}
+            calls = {
+                dtype: simulation(weight_vector_engine, cell(N, K), steps, dtype) for dtype in ("float32", "float64")
+            }
             took = timing.measure(calls, min(size.repeats, 3), timing.clock())
-            rows.append([f"{N:,}", K, *(1e6 * took[dtype].seconds / (steps * vectors.batch(K)) for dtype in calls)])
+            rows.append(
+                [f"{N:,}", K, *(1e6 * took[dtype].seconds / (steps * weight_vector_engine.batch(K)) for dtype in calls)]
+            )
     timing.table("(i) direct engine, us/step-seed", ["N", "K", "float32", "float64"], rows)
 
 
@@ -173,12 +178,14 @@ def cost_of_changes(size: Size) -> None:
     rows = []
     changes: dict[str, dict[str, float]] = {"none": {}, "decay": {"decay": 0.1}, "drift": {"drift": 0.1}}
     for K, steps in size.gram_steps.items():
-        calls = {name: simulation(gram, cell(size.N, K, **given), steps) for name, given in changes.items()}
-        rows.append(["Gram", K, *over_the_first(calls, size, steps * gram.batch(K))])
+        calls = {name: simulation(gram_engine, cell(size.N, K, **given), steps) for name, given in changes.items()}
+        rows.append(["Gram", K, *over_the_first(calls, size, steps * gram_engine.batch(K))])
     for K in size.vectors_students:
         steps = size.vectors_steps
-        calls = {name: simulation(vectors, cell(size.N, K, **given), steps) for name, given in changes.items()}
-        rows.append(["direct", K, *over_the_first(calls, size, steps * vectors.batch(K))])
+        calls = {
+            name: simulation(weight_vector_engine, cell(size.N, K, **given), steps) for name, given in changes.items()
+        }
+        rows.append(["direct", K, *over_the_first(calls, size, steps * weight_vector_engine.batch(K))])
     header = ["engine", "K", "ns/step-seed", "with decay", "with drift"]
     timing.table(f"(g) drift and decay, N = {size.N:,}, float64", header, rows)
 
@@ -187,15 +194,15 @@ def cost_of_groups(size: Size) -> None:
     """(h) A step with inputs in d groups of equal variance over an isotropic step."""
     rows = []
     for K, steps in ((K, steps) for K, steps in size.gram_steps.items() if K <= GROUPED):
-        isotropic = {"isotropic": simulation(gram, cell(size.N, K), steps)}
+        isotropic = {"isotropic": simulation(gram_engine, cell(size.N, K), steps)}
         grouped = {
-            f"{d}": simulation(gram_of_groups, cell(size.N, K, inputs=Spectrum(tuple(range(1, d + 1)))), steps)
+            f"{d}": simulation(grouped_gram_engine, cell(size.N, K, inputs=Spectrum(tuple(range(1, d + 1)))), steps)
             for d in size.groups
         }
         took = timing.measure(isotropic | grouped, size.repeats, timing.clock())
         first, *others = (1e9 * took[name].seconds / steps for name in (*isotropic, *grouped))
-        first = first / gram.batch(K)
-        rows.append([K, first, *(each / gram_of_groups.batch(K) / first for each in others)])
+        first = first / gram_engine.batch(K)
+        rows.append([K, first, *(each / grouped_gram_engine.batch(K) / first for each in others)])
     header = ["K", "isotropic, ns/step-seed", *(f"d = {d}, over it" for d in size.groups)]
     timing.table(f"(h) groups of equal variance, N = {size.N:,}, float64", header, rows)
 
@@ -214,13 +221,13 @@ def single_over_sklearn(size: Size) -> None:
     calls = {
         "scikit-learn": partial(run_sklearn, N, steps),
         "NumPy": partial(run_numpy, N, 1, steps),
-        "direct, float64": simulation(vectors, cell(N, 1), steps, "float64"),
-        "direct, float32": simulation(vectors, cell(N, 1), steps, "float32"),
-        "Gram, float64 (same distribution)": simulation(gram, cell(N, 1), steps),
+        "direct, float64": simulation(weight_vector_engine, cell(N, 1), steps, "float64"),
+        "direct, float32": simulation(weight_vector_engine, cell(N, 1), steps, "float32"),
+        "Gram, float64 (same distribution)": simulation(gram_engine, cell(N, 1), steps),
     }
     simulated = {name: steps for name in calls}
-    simulated["direct, float64"] = simulated["direct, float32"] = steps * vectors.batch(1)
-    simulated["Gram, float64 (same distribution)"] = steps * gram.batch(1)
+    simulated["direct, float64"] = simulated["direct, float32"] = steps * weight_vector_engine.batch(1)
+    simulated["Gram, float64 (same distribution)"] = steps * gram_engine.batch(1)
     took = timing.measure(calls, size.repeats, timing.clock())
     cost = {name: 1e6 * took[name].seconds / simulated[name] for name in calls}
     rows = [[name, cost[name], cost["scikit-learn"] / cost[name]] for name in calls]
@@ -228,19 +235,19 @@ def single_over_sklearn(size: Size) -> None:
 
 
 def fraction_of_limit(size: Size) -> None:
-    """(f) Normals per second used by the engines, compared with `statmech.random_numbers` alone."""
+    """(f) Normals per second used by the engines, compared with `statmech.numerics.random_numbers` alone."""
     steps = {"Gram": size.gram_steps[3], "direct, float32": size.vectors_steps}
     calls: dict[object, Call] = {
         (name, n): partial(draw, source, jax.random.key(0), n) for name, source in SOURCES.items() for n in size.normals
     }
-    calls["Gram"] = simulation(gram, cell(size.N, 3), steps["Gram"])
-    calls["direct, float32"] = simulation(vectors, cell(size.N, 3), steps["direct, float32"], "float32")
+    calls["Gram"] = simulation(gram_engine, cell(size.N, 3), steps["Gram"])
+    calls["direct, float32"] = simulation(weight_vector_engine, cell(size.N, 3), steps["direct, float32"], "float32")
     took = timing.measure(calls, size.repeats, timing.clock())
     best = {name: max((n * DRAWS / took[name, n].seconds, n) for n in size.normals) for name in SOURCES}
-    limit = best["statmech.random_numbers.draw_normals"][0]
+    limit = best["statmech.numerics.random_numbers.draw_normals"][0]
     # a step's coordinates on the K + 1 basis vectors and the axes added by its block, and one for its chi
-    needed = {"Gram": 3 + 1 + (gram.choose_steps_per_block(3) - 1) / 2 + 1, "direct, float32": size.N}
-    seeds = {"Gram": gram.batch(3), "direct, float32": vectors.batch(3)}
+    needed = {"Gram": 3 + 1 + (gram_engine.choose_steps_per_block(3) - 1) / 2 + 1, "direct, float32": size.N}
+    seeds = {"Gram": gram_engine.batch(3), "direct, float32": weight_vector_engine.batch(3)}
     rows = []
     for name, (rate, count) in best.items():
         rows.append([f"{name}, best at {count:,} per call", rate / 1e6, f"{100 * rate / limit:.0f} %"])
@@ -263,7 +270,7 @@ SECTIONS = {
 }
 Source = Callable[[jax.Array, tuple[int, ...]], jax.Array]
 SOURCES: dict[str, Source] = {
-    "statmech.random_numbers.draw_normals": random_numbers.draw_normals,
+    "statmech.numerics.random_numbers.draw_normals": random_numbers.draw_normals,
     "jax.random.normal": jax.random.normal,
 }
 DRAWS = 20  # of normals in one timed call: the clock of CPU time may tick in milliseconds

@@ -22,8 +22,8 @@ from scipy.integrate import solve_ivp
 
 import theory
 from statmech import Scenario
-from statmech.scenarios.online_student import OnlineCell
-from theory.online.students import Students
+from statmech.kinds.online_student import OnlineCell
+from theory.online.student_states import Students
 from theory.online.trajectories import solve_cells
 
 AGREE = 1e-6

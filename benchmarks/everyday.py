@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import timing
 
-from statmech.runtime.system import read_peak_memory
+from statmech.runtime.operating_system import read_peak_memory
 
 IMPORTS = ("-c", "import jax, xarray, zarr, matplotlib.pyplot")
 SMALL = ("ensemble", "rule=perceptron", "K=3", "t=5", "seeds=8")

@@ -46,7 +46,9 @@ DRAGS = {
     "three rules against K": f"rule={ALL}&t=50&K=11&N=1000&eta=0.5&view.x=K",
 }
 ETA = 2  # the place of its slider among those on the page
-WITHOUT_SIMULATION = "import figures.explorer.live as live; live.REST = 10**8; from statmech.cli import main; main()"
+WITHOUT_SIMULATION = (
+    "import figures.explorer.live_scenario as live; live.REST = 10**8; from statmech.cli import main; main()"
+)
 TRACED = """
 window.painted = 0
 for (const name of ['stroke', 'fill', 'fillText', 'drawImage']) {
@@ -74,12 +76,12 @@ def cpu_ms(calls: list[Callable[[], object]]) -> float:
 
 def minover_theory(steps: int) -> float:
     """One step of the flip, of MinOver against alpha, as the explorer asks its theory."""
-    from figures.explorer import page_theory, settings
-    from statmech.scenarios.registry import scenario_from
+    from figures.explorer import computation, settings
+    from statmech.kinds.registry import scenario_from
 
     def solve(flip: float) -> object:
         given = {"learner": ["minover"], "alpha": 20, "N": 100, "epochs": 100, "flip": flip}
-        return page_theory.solve_with_dense_grid(
+        return computation.solve_with_dense_grid(
             scenario_from(settings.expand_page_config("learner", given, "alpha")), "alpha"
         )
 
@@ -111,10 +113,10 @@ def drag(query: str, steps: int) -> tuple[float, float]:
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer import page_theory
+    from figures.explorer import computation
     from figures.explorer.page import ExplorerPage
 
-    page_theory._solve_config.cache_clear()  # another preset has the same values
+    computation._solve_config.cache_clear()  # another preset has the same values
     pn.extension("mathjax")
     document, sent = Document(), Sent()
     with set_curdoc(document):

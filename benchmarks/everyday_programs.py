@@ -23,12 +23,12 @@ CALL = """
 import time
 import numpy as np, jax
 from statmech import Scenario, load
-from statmech.runtime.jax_cache import set_up_compilation_cache
-import simulate.learners.minover, simulate.scenarios.online, simulate.scenarios.stored_examples
+from statmech.runtime.compiled_programs import set_up_compilation_cache
+import simulate.learners.minover, simulate.kinds.online_perceptron, simulate.kinds.stored_examples
 import theory.online.trajectories
-from simulate.kernels import gram, perceptrons
+from simulate.online import gram_engine as gram, perceptrons
 from simulate.learners import minover
-from statmech.random_numbers import make_key_data
+from statmech.numerics.random_numbers import make_key_data
 [cell] = Scenario(rule="perceptron", K=3, t=[5], N=1000).cells()
 grams, sizes, until = np.ones((8, 24, 24)), np.full(8, 24), np.full((8, 1), 10)
 task = perceptrons.make_perceptron_task(cell, "float64")

@@ -19,7 +19,7 @@ TIMES = [0.5, 2.0]
 def students(K: int, N: int, seeds: int) -> list[tuple]:
     """What the runs of a scenario give to the vote: the scenario, a unit, and its students at the recorded times."""
     import simulate
-    import simulate.scenarios.online as online
+    import simulate.kinds.online_perceptron as online
     from statmech import Scenario
 
     given: list[tuple] = []
@@ -35,7 +35,7 @@ def students(K: int, N: int, seeds: int) -> list[tuple]:
 
 def votes(given: list[tuple]) -> np.ndarray:
     """The votes of all seeds, (seeds, T), of the one parameter combination."""
-    from simulate.scenarios.online import _compute_vote_errors
+    from simulate.kinds.online_perceptron import _compute_vote_errors
 
     return np.concatenate([_compute_vote_errors(*of)[0] for of in sorted(given, key=lambda of: of[1].seeds.start)])
 

@@ -88,7 +88,7 @@ def reference(config: dict[str, Any]) -> xr.Dataset:
 @cache
 def _undisturbed(config: str) -> xr.Dataset:
     import simulate
-    from statmech.scenarios.registry import scenario_from
+    from statmech.kinds.registry import scenario_from
 
     return simulate.run(scenario_from(json.loads(config)))
 
@@ -103,8 +103,8 @@ def overridden(name: str, overrides: list[str]) -> xr.Dataset:
 
 def done(store: Path) -> int:
     """The number of done runs in the store that the same command would resume."""
-    from statmech.results.store_creation import recover_interrupted_replacement
-    from statmech.results.sweep_store import DONE_STATE, SweepStore
+    from statmech.stores.store_creation import recover_interrupted_replacement
+    from statmech.stores.sweep_store import DONE_STATE, SweepStore
 
     recover_interrupted_replacement(store)
     return SweepStore(store).count_states()[DONE_STATE] if store.exists() else 0
@@ -131,7 +131,7 @@ def opened(store: Path) -> xr.Dataset:
 
 def finished(store: Path, right: xr.Dataset) -> bool:
     """True if a store is complete and equals the right one bit for bit."""
-    from statmech.results import store as stores
+    from statmech.stores import zarr_store as stores
 
     result = stores.load(store)
     same = set(result.variables) == set(right.variables)
@@ -378,10 +378,10 @@ HARMS = ("flipped", "truncated", "deleted")
 
 def mended(store: Path, file: Path, harm: str | Path, right: xr.Dataset, rng: random.Random) -> bool:
     """True if a reader reports a damaged file, and the next run restores every bit or refuses the store."""
-    from simulate.execution.to_store import run_into
+    from simulate.execution.store_runs import run_into
     from statmech import StoreError
-    from statmech.results import store as stores
-    from statmech.scenarios.registry import scenario_from
+    from statmech.kinds.registry import scenario_from
+    from statmech.stores import zarr_store as stores
 
     harmed(file, harm, rng)
     reported: list[dict[str, Any]] = []
@@ -479,7 +479,7 @@ def interrupts(size: Size, scratch: Path) -> None:
 
 
 ON_WORKERS = ["learner=hebb,max_stability", "N=40", "alpha={linspace: [0.5, 4, 40]}", "seeds=64"]
-SMALL_BLOCKS = "import statmech.results.chunks\nstatmech.results.chunks.TARGET_CHUNK_SECONDS = 2e-2\n"
+SMALL_BLOCKS = "import statmech.stores.sweep_size\nstatmech.results.chunks.TARGET_CHUNK_SECONDS = 2e-2\n"
 
 
 @contextlib.contextmanager
@@ -534,7 +534,7 @@ def struck(folder: Path, victim: str, expected: set[int], rng: random.Random, ri
 
 
 def logged(log: Path) -> list[dict[str, Any]]:
-    from statmech.results.log import read_logged_runs
+    from statmech.stores.store_status import read_logged_runs
 
     return [event for run in read_logged_runs(log) for event in run]
 
@@ -547,7 +547,7 @@ def signals(size: Size, scratch: Path, rng: random.Random) -> None:
     quiet = {"stdout": subprocess.DEVNULL}
     assert ended(command("run", "capacity", *given, folder=clean, **quiet))[0] == 0
     takes = time.perf_counter() - start
-    from statmech.results import store as stores
+    from statmech.stores import zarr_store as stores
 
     right = stores.load(clean / "simulation.zarr")
     expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: -signal.SIGHUP}
@@ -592,9 +592,9 @@ SPANS = {"alpha": [0.5, 2.5], "error_rate": [0.001, 0.4], "eta": [0.5, 1.5]}
 def throughput(size: Size, scratch: Path) -> list[list[object]]:
     """Small parameter combinations into a store and in memory, alternately; CPU time, because the machine is shared."""
     import simulate
-    from simulate.execution.to_store import run_into
-    from statmech.results.chunks import compute_chunk_lengths, iterate_chunks
-    from statmech.scenarios.registry import scenario_from
+    from simulate.execution.store_runs import run_into
+    from statmech.kinds.registry import scenario_from
+    from statmech.stores.sweep_size import compute_chunk_lengths, iterate_chunks
 
     rows: list[list[object]] = []
     for name, given in list(THROUGHPUT.items())[: None if size is FULL else 1]:

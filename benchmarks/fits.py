@@ -18,12 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from simulate.kernels.least_risk import minimise_by_message_passing
-from simulate.kernels.teacher_data import draw_teacher_data
-from simulate.minimisers.method import minimise
-from simulate.minimisers.problem import GAP_TOL
-from simulate.scenarios import inference
-from simulate.scenarios.risk import make_risk_problem
+from simulate.convex.message_passing import minimise_by_message_passing
+from simulate.convex.minimisation import minimise
+from simulate.convex.objective_and_certificates import GAP_TOL
+from simulate.convex.training_data import draw_teacher_data
+from simulate.kinds import bayes_inference
+from simulate.kinds.empirical_risk import make_risk_problem
 from statmech import Inference, Risk
 
 AGREE = 1e-5  # of weights, relative
@@ -95,7 +95,7 @@ def inferences(N: int, repeats: int) -> None:
     }
     scenarios = {name: Inference(N=N, steps=200, **given) for name, given in cases.items()}
     calls = {
-        name: lambda s=scenario: inference.Simulator(s).simulate(next(s.cells()), 0)
+        name: lambda s=scenario: bayes_inference.Simulator(s).simulate(next(s.cells()), 0)
         for name, scenario in scenarios.items()
     }
     took = timing.measure(calls, repeats, timing.clock())

@@ -39,12 +39,12 @@ IMPORTED = (
     "figures",
     "matplotlib.font_manager",  # writes a list of fonts into the home folder once
     "matplotlib.backends.backend_agg",
-    "simulate.execution.to_store",
+    "simulate.execution.store_runs",
     "theory",
     "statmech.cli",
-    "figures.report.html",
-    "statmech.results.export",
-    "statmech.cli.output",
+    "figures.interactive.html_report",
+    "statmech.results.export_and_citations",
+    "statmech.cli.terminal_output",
 )
 SMALL = ["rule=hebb", "N=12", "K=1", "t=1", "seeds=2"]
 WORKING = [
@@ -408,7 +408,7 @@ def main() -> None:
         template.mkdir()
         warm(scratch)
         prepared(template)
-        from statmech.config import SHIPPED_CONFIG_FOLDER
+        from statmech.config.config_files import SHIPPED_CONFIG_FOLDER
 
         shipped = [file.read_text() for file in sorted(SHIPPED_CONFIG_FOLDER.glob("*.yaml"))]
         configs = [(["run", "bad.yaml", "--dry-run"], config_of(rng, shipped)) for _ in range(sizes[1])]

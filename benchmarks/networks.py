@@ -22,11 +22,11 @@ import timing
 from jax.scipy.special import erf as erf_of_jax
 from scipy.special import erf
 
-from simulate.kernels import gram, gram_of_groups, networks, perceptrons, vectors
-from simulate.kernels.learner import EngineTask
+from simulate.online import gram_engine, grouped_gram_engine, networks, perceptrons, weight_vector_engine
+from simulate.online.learning_steps import EngineTask
 from statmech import Network, Scenario
-from statmech.numerics.error_function import scaled_erf_and_derivative
-from statmech.random_numbers import draw_normals, make_key_data
+from statmech.numerics.gaussian import scaled_erf_and_derivative
+from statmech.numerics.random_numbers import draw_normals, make_key_data
 
 
 class Size(NamedTuple):
@@ -95,14 +95,14 @@ def chain_over_numpy(size: Size) -> None:
     rows = []
     for units in size.units:
         made = {dtype: task(size.N, units, dtype) for dtype in ("float64", "float32")}
-        calls = {dtype: simulation(gram, made[dtype], size.steps) for dtype in made}
-        calls["perceptrons"] = simulation(gram, three_perceptrons(size.N), size.steps)
-        calls["direct"] = simulation(vectors, made["float64"], size.vectors_steps)
+        calls = {dtype: simulation(gram_engine, made[dtype], size.steps) for dtype in made}
+        calls["perceptrons"] = simulation(gram_engine, three_perceptrons(size.N), size.steps)
+        calls["direct"] = simulation(weight_vector_engine, made["float64"], size.vectors_steps)
         calls["NumPy"] = partial(loop, size.N, units, size.naive_steps)
         took = timing.measure(calls, size.repeats, timing.clock())
-        seeds = dict.fromkeys(made, gram.batch(units)) | {"perceptrons": gram.batch(3)}
+        seeds = dict.fromkeys(made, gram_engine.batch(units)) | {"perceptrons": gram_engine.batch(3)}
         cost = {name: 1e9 * took[name].seconds / (size.steps * number) for name, number in seeds.items()}
-        cost["direct"] = 1e9 * took["direct"].seconds / (size.vectors_steps * vectors.batch(units))
+        cost["direct"] = 1e9 * took["direct"].seconds / (size.vectors_steps * weight_vector_engine.batch(units))
         cost["NumPy"] = 1e9 * took["NumPy"].seconds / size.naive_steps
         ours = cost["float64"]
         ratios = [cost["NumPy"] / ours, cost["NumPy"] / cost["float32"], ours / cost["perceptrons"]]
@@ -116,11 +116,11 @@ def parts_of_a_step(size: Size) -> None:
     """(b) What K = M = 2 takes without its parts, and these parts alone."""
     numbers = 3 * 4 + 3 + 3 + 3  # of a block of three steps: on four axes, on those that it adds, and for its chis
     calls = {
-        "erf": simulation(gram, task(size.N, 2), size.steps),
+        "erf": simulation(gram_engine, task(size.N, 2), size.steps),
         "erf, both layers, noise, decay": simulation(
-            gram, task(size.N, 2, eta_v=0.5, noise=0.1, decay=0.1), size.steps
+            gram_engine, task(size.N, 2, eta_v=0.5, noise=0.1, decay=0.1), size.steps
         ),
-        "linear": simulation(gram, task(size.N, 2, network="linear"), size.steps),
+        "linear": simulation(gram_engine, task(size.N, 2, network="linear"), size.steps),
         "its 7 random numbers": partial(drawn, (numbers, 64), size.draws // 16),
         "4 erf, XLA's": partial(applied, erf_of_jax, size.draws),
         "4 erf and 4 derivatives, one exponential": partial(applied, scaled_erf_and_derivative, size.draws),
@@ -140,12 +140,12 @@ def cost_of_groups(size: Size) -> None:
     others = [(name, size.units[0]) for name in [*every][1 : size.kinds]]
     for name, units in [("erf", units) for units in size.units[:2]] + others:
         laws = {d: {"inputs": {"spectrum": [*range(1, d + 1)]}} for d in size.groups}
-        calls = {0: simulation(gram, task(size.N, units, **every[name]), size.steps)}
+        calls = {0: simulation(gram_engine, task(size.N, units, **every[name]), size.steps)}
         for d, law in laws.items():
-            calls[d] = simulation(gram_of_groups, task(size.N, units, **every[name], **law), size.steps)
+            calls[d] = simulation(grouped_gram_engine, task(size.N, units, **every[name], **law), size.steps)
         took = timing.measure(calls, size.repeats, timing.clock())
-        first = 1e9 * took[0].seconds / (size.steps * gram.batch(units))
-        each = [1e9 * took[d].seconds / (size.steps * gram_of_groups.batch(units)) for d in laws]
+        first = 1e9 * took[0].seconds / (size.steps * gram_engine.batch(units))
+        each = [1e9 * took[d].seconds / (size.steps * grouped_gram_engine.batch(units)) for d in laws]
         rows.append([units, name, first, *(cost / first for cost in each)])
     header = ["K = M", "units", "isotropic, ns", *(f"d = {d}, over it" for d in size.groups)]
     timing.table(f"(c) groups of equal variance, N = {size.N:,}, float64", header, rows)

@@ -19,10 +19,10 @@ from scipy.integrate import solve_ivp
 
 import theory
 from statmech import Network
-from statmech.activations import Erf
-from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import StudentUnits
-from theory.networks.equations import ATOL, RTOL, pack_units, solve_cells
+from statmech.keys.initial_states import StudentUnits
+from statmech.kinds.network import NetworkCell
+from statmech.students.activations import Erf
+from theory.networks.order_parameter_equations import ATOL, RTOL, pack_units, solve_cells
 
 AGREE = 1e-8
 TIMES = np.linspace(0.0, 100.0, 51)
@@ -75,7 +75,7 @@ def main() -> None:
     cells = list(sweep.cells())
     picked = np.linspace(0, count - 1, sample).astype(int)
     calls = {
-        "theory.networks.equations.solve_cells": lambda: solve_cells(cells, TIMES),
+        "theory.networks.order_parameter_equations.solve_cells": lambda: solve_cells(cells, TIMES),
         "theory.solve": lambda: theory.solve(sweep),
         "SciPy DOP853": lambda: [dop853(cells[at]) for at in picked],
     }

@@ -33,17 +33,17 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import theory
-from simulate.estimators.sparse import SparsePerceptron
-from simulate.kernels import gram
-from simulate.kernels.teacher_data import draw_teacher_data
-from simulate.minimisers.method import minimise
-from simulate.minimisers.problem import Problem
-from simulate.scenarios import inference
-from simulate.scenarios.risk import make_risk_problem
+from simulate.classification.estimators.sparse import SparsePerceptron
+from simulate.convex.minimisation import minimise
+from simulate.convex.objective_and_certificates import Problem
+from simulate.convex.training_data import draw_teacher_data
+from simulate.kinds import bayes_inference
+from simulate.kinds.empirical_risk import make_risk_problem
+from simulate.online import gram_engine
 from statmech import Descent, Inference, Risk, Scenario
-from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import StudentUnits
-from theory.convex.state_evolution import bayes_overlap
+from statmech.keys.initial_states import StudentUnits
+from statmech.kinds.network import NetworkCell
+from theory.convex.bayes_optimal import bayes_overlap
 
 
 class Side(NamedTuple):
@@ -69,8 +69,8 @@ def outside(name: str, lines: str, count: float = 1) -> dict[str, Side]:
 def updates(tiny: bool) -> list[Row]:
     """Simulated updates: the same distribution, not the same numbers."""
     steps, few = (64, 20) if tiny else (19_968, 2_000)
-    one = Side(engines.simulation(gram, engines.cell(1_000, 1), steps), steps * gram.batch(1))
-    net = Side(networks.simulation(gram, networks.task(784, 2), steps), steps * gram.batch(2))
+    one = Side(engines.simulation(gram_engine, engines.cell(1_000, 1), steps), steps * gram_engine.batch(1))
+    net = Side(networks.simulation(gram_engine, networks.task(784, 2), steps), steps * gram_engine.batch(2))
     loop, erf = (Side(partial(*call, few), few) for call in ((engines.run_numpy, 1_000, 1), (networks.loop, 784, 2)))
     torch, nn2pp = outside("StatPhys-ML", programs.PERCEPTRON, 2_000), outside("nn2pp", programs.NETWORK, 78_400)
     return [
@@ -138,7 +138,7 @@ def replica(tiny: bool) -> list[Row]:
     if tiny:
         four, five, six = four[:1], five[:1], six[:1]
     scenario = Inference(N=100 if tiny else 2_000, steps=200, prior="gauss", alpha=2.0)
-    messages = Side(lambda: inference.Simulator(scenario).simulate(next(scenario.cells()), 0))
+    messages = Side(lambda: bayes_inference.Simulator(scenario).simulate(next(scenario.cells()), 0))
     curve = outside("Tree-AMP", programs.CURVE.format(alphas=six))
     propagation = outside("Tree-AMP", programs.MESSAGES.format(N=scenario.N))
     rows = [

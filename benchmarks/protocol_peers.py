@@ -20,11 +20,10 @@ import numpy as np
 import timing
 
 from statmech import Network, NetworkTasks
-from statmech.controls import TimeSegments
-from theory.control.gradients import compute_cost_and_gradient
-from theory.control.optimum import ControlBounds, minimise_control_cost
-from theory.control.systems import make_control_problem
-from theory.networks import tasks
+from statmech.parameters.schedules_and_controls import TimeSegments
+from theory.control.control_gradients import ControlBounds, compute_cost_and_gradient, minimise_control_cost
+from theory.control.controlled_equations import make_control_problem
+from theory.networks import several_tasks
 
 TASKS, RATES = "TEACHER_STUDENT_DYNAMICS", "OPTIMAL_LEARNING"
 START = {"Q": [[0.25, 0.02], [0.02, 0.16]], "R": [[0.1, 0.02], [0.03, 0.05]], "v": [[0.5, 0.3], [0.4, 0.2]]}
@@ -58,7 +57,7 @@ def solved(t: list[float]) -> np.ndarray:
     """The errors (T, tasks) of our equations."""
     given = {"network": "erf", "tasks": 2, "overlap": T[0][1], "M": 1, "K": 2, "eta_v": 1, "switch": t[-1] / 2}
     [cell] = NetworkTasks(**given, start=START, t=t).cells()
-    return tasks.compute_task_errors(cell, tasks.solve_cells([cell], t)[0])
+    return several_tasks.compute_task_errors(cell, several_tasks.solve_cells([cell], t)[0])
 
 
 def euler(folder: Path, timestep: float, last: int) -> np.ndarray:

@@ -21,12 +21,12 @@ import timing
 from scipy.integrate import solve_ivp
 from scipy.special import erf
 
-from simulate.kernels import gram, network_tasks
+from simulate.online import gram_engine, networks
 from statmech import NetworkTasks, Scenario
-from statmech.controls import TimeSegments
-from statmech.random_numbers import make_key_data
-from theory.control.gradients import compute_cost_and_gradient
-from theory.control.systems import make_control_problem
+from statmech.numerics.random_numbers import make_key_data
+from statmech.parameters.schedules_and_controls import TimeSegments
+from theory.control.control_gradients import compute_cost_and_gradient
+from theory.control.controlled_equations import make_control_problem
 
 LAST, R, STEP = 20.0, 0.1, 1e-4  # of (b): the last time, the start, and the relative step of differences
 
@@ -49,15 +49,15 @@ def steps_of_two_tasks(N: int, steps: int, naive: int, repeats: int) -> None:
     """(a) Nanoseconds of a step and seed."""
     given = {"tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": N, "eta_v": 1, "switch": 0.5, "t": [1]}
     [cell] = NetworkTasks(network="erf", **given).cells()
-    task = network_tasks.make_multitask_network_task(cell, "float64")
+    task = networks.make_multitask_network_task(cell, "float64")
 
     def chain() -> None:
         with jax.enable_x64(True):
-            jax.block_until_ready(gram.run(task, make_key_data(0), np.array([steps]))[:2])
+            jax.block_until_ready(gram_engine.run(task, make_key_data(0), np.array([steps]))[:2])
 
     took = timing.measure({"chain": chain, "NumPy": partial(loop, N, naive)}, repeats, timing.clock())
     ours, theirs = (
-        1e9 * took[name].seconds / count for name, count in (("chain", steps * gram.batch(2)), ("NumPy", naive))
+        1e9 * took[name].seconds / count for name, count in (("chain", steps * gram_engine.batch(2)), ("NumPy", naive))
     )
     title = f"(a) a step of two erf units and two tasks, N = {N:,}"
     row = [ours, theirs, theirs / ours, took["chain"].compile]

@@ -23,7 +23,7 @@ from scipy.optimize import fsolve
 from scipy.special import ndtr
 
 import theory
-from statmech.scenarios.risk import Risk
+from statmech.kinds.empirical_risk import Risk
 from theory.convex.empirical_risk import solve_loss_minimum
 
 AGREE = 1e-6

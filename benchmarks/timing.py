@@ -98,8 +98,8 @@ def machine() -> str:
     """Processor, versions, commit and date, in one line."""
     import jax  # not before `pin`
 
-    from statmech.results.store import provenance
-    from statmech.runtime.system import get_processor_name
+    from statmech.runtime.operating_system import get_processor_name
+    from statmech.stores.zarr_store import provenance
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
     device = jax.devices()[0].device_kind
@@ -111,7 +111,7 @@ def machine() -> str:
 
 def peak_memory() -> float:
     """The peak memory of this process, in MiB."""
-    from statmech.runtime.system import get_peak_memory  # after the restart on one core
+    from statmech.runtime.operating_system import get_peak_memory  # after the restart on one core
 
     return get_peak_memory() / 2**20
 

@@ -19,8 +19,8 @@ from typing import Any
 
 IMPORTED = (
     "jax",
-    "simulate.execution.to_store",
-    "simulate.scenarios.stored_examples",
+    "simulate.execution.store_runs",
+    "simulate.kinds.stored_examples",
     "simulate.learners.hebb",
     "simulate.learners.max_stability",
     "xarray",
@@ -92,13 +92,15 @@ def serve() -> None:
 
 
 def run(request: dict[str, Any]) -> int:
-    import statmech.results.chunks
-    from simulate.execution.to_store import run_into
+    import statmech.stores.sweep_size
+    from simulate.execution.store_runs import run_into
     from statmech.errors import StatmechError
-    from statmech.scenarios.registry import scenario_from
+    from statmech.kinds.registry import scenario_from
 
     store = Path(request["store"])
-    statmech.results.chunks.TARGET_CHUNK_SECONDS = request.get("seconds", statmech.results.chunks.TARGET_CHUNK_SECONDS)
+    statmech.stores.sweep_size.TARGET_CHUNK_SECONDS = request.get(
+        "seconds", statmech.stores.sweep_size.TARGET_CHUNK_SECONDS
+    )
     out = os.open(store.with_suffix(".events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     if "limit" in request:  # applies to this process's files, not to its pipes
         out = limited(request["limit"], out)

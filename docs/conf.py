@@ -8,7 +8,7 @@ import bokeh
 from pydantic import BaseModel
 
 import statmech
-from statmech.scenarios.base import AbstractScenario
+from statmech.keys.scenario import AbstractScenario
 
 sys.path.insert(0, str(Path(__file__).parent))
 import executed_pages

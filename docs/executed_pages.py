@@ -8,7 +8,7 @@ from pathlib import Path
 from jupyter_cache import get_cache
 from jupyter_cache.cache.main import JupyterCacheBase
 
-from statmech.data_sets import DATA_FOLDER_ENV_VARIABLE
+from statmech.inputs.data_sets import DATA_FOLDER_ENV_VARIABLE
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("statmech", "simulate", "theory", "figures", "configs")

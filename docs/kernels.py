@@ -22,11 +22,11 @@ IMPORTED = (  # no program is compiled before the fork, and no figure drawn
     "ipykernel.kernelapp",
     "jax",
     "scipy.stats",
-    "simulate.execution.to_store",
-    "simulate.scenarios.batches",
-    "simulate.scenarios.cross_validation",
-    "simulate.scenarios.network_tasks",
-    "statmech.cli.commands",
+    "simulate.execution.store_runs",
+    "simulate.kinds.seed_batches",
+    "simulate.classification.cross_validation",
+    "simulate.kinds.network_tasks",
+    "statmech.cli.command_group",
     "theory",
     "xarray",
     "zarr",
@@ -34,7 +34,7 @@ IMPORTED = (  # no program is compiled before the fork, and no figure drawn
 # compile in two thirds of the time; what is compiled takes up to a fifth longer
 FLAGS = [
     "--xla_backend_optimization_level=1",
-    *(  # gone in 0.12: `statmech.runtime.programs.OLD_FUSION_OPTIONS`
+    *(  # gone in 0.12: `statmech.runtime.compiled_programs.OLD_FUSION_OPTIONS`
         ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
         if version("jaxlib").startswith("0.10.")
         else []

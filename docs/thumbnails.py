@@ -23,10 +23,10 @@ from matplotlib.ticker import NullFormatter
 from PIL import Image
 
 import statmech
-from figures.finishing import get_panels
 from figures.labels import plain_from_latex
+from figures.panels import get_panels
 from figures.style import NO_LEGEND_GID, STYLE_SETTINGS
-from statmech.questions import CONFIGS_BY_QUESTION
+from statmech.config.shipped_configs import CONFIGS_BY_QUESTION
 from statmech.runtime import files
 
 DOCS = Path(__file__).parent

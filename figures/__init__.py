@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
-from statmech.scenarios.composition import Composition, FigureKeyValue
+from statmech.keys.figure_key import Composition, FigureKeyValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,19 +115,19 @@ PUBLISHED_FIGURE_DESCRIPTIONS = {  # descriptions by kind of scenario and name o
         "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
 }
-PUBLISHED_SUBFOLDERS_BY_KIND = {  # subfolder of `figures/published` for each kind of scenario
-    "rule": "online",
-    "network": "networks",
-    "loss": "losses",
-    "clusters": "losses",
-    "population": "losses",
-    "descent": "descent",
-    "prior": "inference",
-    "learner": "stored_examples",
-    "boundary": "stopping",
-    "attention": "stopping",
-    "booster": "boosting",
-    "classifier": "classifiers",
+FIGURE_FOLDERS_BY_KIND = {  # folder of the published figures of each kind of scenario
+    "rule": "published.online",
+    "network": "published.networks",
+    "loss": "published.convex",
+    "clusters": "published.convex",
+    "population": "published.convex",
+    "descent": "published.descent",
+    "prior": "published.convex",
+    "learner": "published.stored_examples",
+    "boundary": "classification",
+    "attention": "classification",
+    "booster": "classification",
+    "classifier": "classification",
 }
 DEFAULT_OVERLAY = "overlay"
 SCENARIO_KINDS_BY_OVERLAY = {  # kind of scenario by name (None: any); all names draw the same overlay
@@ -290,7 +290,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
             )
     missing = [axis for axis in shown_axes if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
-    from figures.finishing import finish_figure  # lazy import: listing figures must stay fast
+    from figures.panels import finish_figure  # lazy import: listing figures must stay fast
     from figures.style import apply_style
 
     mark_texts = [getattr(module, name, None) for name in ("POINTS_CAPTION", "LINES_CAPTION")]
@@ -311,7 +311,7 @@ def compose(results: Results | Mapping[str, Results], composition: Composition) 
     results
         Simulation and theory, or a mapping from labels to results of any kinds.
     composition
-        The variables and axes to draw (`statmech.scenarios.composition.Composition`).
+        The variables and axes to draw (`statmech.keys.figure_key.Composition`).
 
     Returns
     -------
@@ -325,7 +325,7 @@ def compose(results: Results | Mapping[str, Results], composition: Composition) 
     Examples
     --------
     >>> import statmech
-    >>> from statmech.scenarios.composition import Composition
+    >>> from statmech.keys.figure_key import Composition
     >>> rules = statmech.run(statmech.Scenario(rule=["hebb", "adatron"], N=50, t=[1, 2, 4], seeds=4))
     >>> [ax.get_xlabel() for ax in compose(rules, Composition(x="R", y="q")).axes]
     Traceback (most recent call last):
@@ -351,4 +351,4 @@ def import_figure_module(name: str) -> Any:
     if name in SCENARIO_KINDS_BY_OVERLAY:
         return None
     choice = next(choice for choice, names in PUBLISHED_FIGURE_DESCRIPTIONS.items() if name in names)
-    return import_module(f"figures.published.{PUBLISHED_SUBFOLDERS_BY_KIND[choice]}.{name}")
+    return import_module(f"figures.{FIGURE_FOLDERS_BY_KIND[choice]}.{name}")

@@ -3,6 +3,8 @@
 The abscissa is the usual key of the kind of scenario (t, alpha, ...) if it has several values, otherwise the longest
 numeric axis. A `Composition` may name another abscissa. A long numeric axis that is not the abscissa is shown at a few
 of its values, and recorded times at the last one.
+
+Check for the parallel axes (`zip`) that a figure requires.
 """
 
 from __future__ import annotations
@@ -13,20 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from figures import labels, ratios, series
-from figures.series import Layout
+from figures import curves, derived_data, labels
+from figures.curves import Layout
 from figures.style import CURVE_COLOURS, CURVE_DASHES, get_curve_style
 from statmech.errors import ConfigError
-from statmech.scenarios.composition import (
-    Composition,
-    find_drawable_axes,
-    find_drawable_variables,
-    get_drawable_coordinates,
-)
+from statmech.keys.figure_key import Composition, find_drawable_axes, find_drawable_variables, get_drawable_coordinates
 
 if TYPE_CHECKING:
+    import xarray as xr
+
+    from statmech.keys.variables import Variable
     from statmech.results.results import Results
-    from statmech.scenarios.variables import Variable
 
 
 MAX_UNTHINNED_AXIS_VALUES = 12  # a legend lists only a few values of a longer axis
@@ -72,21 +71,21 @@ class ArrangedResults:
     def iterate_panels(self) -> Iterator[tuple[str, Results]]:
         """Yield the title and the results of each panel."""
         label = labels.make_mathtext_labeller(self.results.scenario)
-        for title, position in series.iterate_positions(self.results.either, self.layout.panel_axes, label):
-            yield title, series.select_position(self.results, position)
+        for title, position in curves.iterate_positions(self.results.either, self.layout.panel_axes, label):
+            yield title, curves.select_position(self.results, position)
 
 
 def choose_abscissa(results: Results) -> str | None:
     """Return the axis or single-valued key for the horizontal axis, or None for results drawn in rows."""
     data, usual_key = results.either, labels.get_usual_abscissa_key(results.scenario)
-    numeric = [axis for axis in series.get_chart_axes(data) if series.has_several_numbers(data, axis)]
+    numeric = [axis for axis in curves.get_chart_axes(data) if curves.has_several_numbers(data, axis)]
     if results.scenario.on_data or (usual_key is None and not numeric):
         return None
     usual_axis = next(
-        (axis for axis in series.get_chart_axes(data) if usual_key in series.get_axis_coordinates(data, axis)),
+        (axis for axis in curves.get_chart_axes(data) if usual_key in curves.get_axis_coordinates(data, axis)),
         usual_key,
     )
-    return usual_axis if usual_axis in numeric or not numeric else series.get_longest_axis(numeric, data)
+    return usual_axis if usual_axis in numeric or not numeric else curves.get_longest_axis(numeric, data)
 
 
 def arrange_results(labelled_results: Mapping[str, Results], composition: Composition) -> list[ArrangedResults]:
@@ -112,7 +111,7 @@ def select_variables(results: Results, composition: Composition) -> dict[str, Va
     Raises `ConfigError` if a requested variable has no value.
     """
     if not composition.y:
-        candidates = series.select_main_variables(results)
+        candidates = curves.select_main_variables(results)
         return {name: variable for name, variable in candidates.items() if name != composition.x} or candidates
     for name in (
         *composition.y,
@@ -120,10 +119,10 @@ def select_variables(results: Results, composition: Composition) -> dict[str, Va
     ):
         parts = [part for part in (results.simulation, results.theory) if part is not None and name in part]
         if not any(np.isfinite(part[name]).any() for part in parts):
-            available = ", ".join(series.get_variables_with_values(results))
+            available = ", ".join(curves.get_variables_with_values(results))
             raise ConfigError(f"figure: {name} has no value in these results. Variables with values: {available}.")
     candidates = find_drawable_variables(results.scenario)
-    return series.distinguish_symbols({name: candidates[name] for name in composition.y})
+    return curves.distinguish_symbols({name: candidates[name] for name in composition.y})
 
 
 def select_common_variables(parts: list[ArrangedResults], composition: Composition) -> dict[str, Variable]:
@@ -141,25 +140,25 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
     """Arrange results: choose their layout, solve theory on a dense grid, and normalise variables."""
     axes_by_name = {
         name: dim
-        for dim in series.get_chart_axes(results.either)
-        for name in series.get_axis_coordinates(results.either, dim)
+        for dim in curves.get_chart_axes(results.either)
+        for name in curves.get_axis_coordinates(results.either, dim)
     }
     plane = composition.x if composition.x in find_drawable_variables(results.scenario) else ""
     x_axis = axes_by_name.get(composition.x or "", composition.x)
     x = choose_abscissa(results) if plane or x_axis is None else x_axis
     if x is None:
         return None
-    results = series.add_dense_lines(series.add_axis(results, x), x)
+    results = curves.add_dense_lines(curves.add_axis(results, x), x)
     series_axes, split = (
         [axes_by_name[name] for name in names if name in axes_by_name]
         for names in (composition.series, composition.split)
     )
     results, notes = _thin_long_axes(results, x, [*series_axes, *split])
-    layout = series.choose_figure_layout(results, x, list(dict.fromkeys(series_axes)), list(dict.fromkeys(split)))
+    layout = curves.choose_figure_layout(results, x, list(dict.fromkeys(series_axes)), list(dict.fromkeys(split)))
     single_values = [text for axis in layout.single_position_axes for text in _label_values(results, axis)]
-    results = series.select_position(results, dict.fromkeys(layout.single_position_axes, 0))
+    results = curves.select_position(results, dict.fromkeys(layout.single_position_axes, 0))
     results = (
-        ratios.divide_variables(results, composition.over, [*select_variables(results, composition)])
+        derived_data.divide_variables(results, composition.over, [*select_variables(results, composition)])
         if composition.over
         else results
     )
@@ -169,29 +168,29 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
 def _thin_long_axes(results: Results, x: str, requested_axes: list[str]) -> tuple[Results, list[str]]:
     """Thin long axes to a few values (recorded times: to the last), and describe the omitted values."""
     data, notes = results.either, []
-    long = [axis for axis in series.get_chart_axes(data) if axis != x and data.sizes[axis] > MAX_UNTHINNED_AXIS_VALUES]
-    for axis in (axis for axis in long if series.has_several_numbers(data, axis)):
+    long = [axis for axis in curves.get_chart_axes(data) if axis != x and data.sizes[axis] > MAX_UNTHINNED_AXIS_VALUES]
+    for axis in (axis for axis in long if curves.has_several_numbers(data, axis)):
         size, last = data.sizes[axis], axis in get_drawable_coordinates(results.scenario) and axis not in requested_axes
         positions = (
             [size - 1]
             if last
-            else np.unique(np.linspace(0, size - 1, series.MAX_CURVES_PER_CHART).round().astype(int)).tolist()
+            else np.unique(np.linspace(0, size - 1, curves.MAX_CURVES_PER_CHART).round().astype(int)).tolist()
         )
         if not last:
-            symbol = labels.axis_label(results.scenario, series.get_axis_coordinates(data, axis))
+            symbol = labels.axis_label(results.scenario, curves.get_axis_coordinates(data, axis))
             notes.append(f"{len(positions)} of {size} values of {symbol}")
-        results = series.select_position(results, {axis: positions})
+        results = curves.select_position(results, {axis: positions})
     return results, notes
 
 
 def _label_values(results: Results, axis: str) -> list[str]:
-    return series.label_positions(results.either, axis, labels.make_mathtext_labeller(results.scenario))
+    return curves.label_positions(results.either, axis, labels.make_mathtext_labeller(results.scenario))
 
 
 def _check_common_axis(parts: list[ArrangedResults]) -> None:
     """Raise `ConfigError` if the parts of a figure have different axes or variables along x."""
     labels_by_x = {
-        part.x_variable or series.get_axis_coordinates(part.results.either, part.x)[0]: part.label
+        part.x_variable or curves.get_axis_coordinates(part.results.either, part.x)[0]: part.label
         for part in reversed(parts)
     }
     if len(labels_by_x) > 1:
@@ -206,12 +205,12 @@ def _check_common_axis(parts: list[ArrangedResults]) -> None:
 def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
     """Assign each part the colours of its axes or, with several parts, the next unused colours."""
     if len(parts) == 1:
-        hues = series.choose_colours(parts[0].results.either, parts[0].layout.colour_axes)
+        hues = curves.choose_colours(parts[0].results.either, parts[0].layout.colour_axes)
         return [replace(parts[0], curve_colours=tuple(hues))]
     coloured: list[ArrangedResults] = []
     first = 0
     for part in parts:
-        count = len(series.choose_colours(part.results.either, part.layout.colour_axes))
+        count = len(curves.choose_colours(part.results.either, part.layout.colour_axes))
         hues = [CURVE_COLOURS[(first + index) % len(CURVE_COLOURS)] for index in range(count)]
         coloured.append(replace(part, curve_colours=tuple(hues), first_colour_index=first, results_index=len(coloured)))
         first += count
@@ -251,3 +250,9 @@ def _get_possible_abscissae(scenario: Any) -> set[str | None]:
         *find_drawable_variables(scenario),
         *find_drawable_axes(scenario),
     }
+
+
+def check_parallel_axes(figure_name: str, data: xr.Dataset, axes: tuple[str, ...]) -> None:
+    """Raise `ConfigError` unless exactly these axes are swept in parallel."""
+    if not set(axes) <= data.coords.keys() or data[axes[-1]].dims != ("_".join(axes),):
+        raise ConfigError(f'the figure "{figure_name}" requires {", ".join(axes)} as parallel axes (zip)')

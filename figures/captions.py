@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures import arrangement, labels, legends, series, stated_keys
+from figures import arrangement, curves, labels, legends
 from figures.labels import plain_from_latex
 from figures.style import MAX_MARKERS_PER_CURVE
-from statmech import config
+from statmech.config import config_files
 from statmech.errors import StatmechError
+from statmech.keys.figure_key import Composition, find_drawable_variables
+from statmech.keys.variables import STANDARD_ERROR_SUFFIX
 from statmech.runtime import files
-from statmech.scenarios.composition import Composition, find_drawable_variables
-from statmech.scenarios.variables import STANDARD_ERROR_SUFFIX
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
@@ -129,7 +129,7 @@ def _describe_abscissa(results: Results, composition: Composition) -> str:
     x = composition.x or arrangement.choose_abscissa(results)
     if x is None:
         return ""
-    names = series.get_axis_coordinates(results.either, x) if x in results.either.dims else [x]
+    names = curves.get_axis_coordinates(results.either, x) if x in results.either.dims else [x]
     return f" against {labels.axis_label(results.scenario, names)}"
 
 
@@ -153,12 +153,10 @@ def _get_caption_constant(results: Results, figure: str | Composition, constant_
 def _describe_parameters(results: Results) -> str:
     """Describe all parameters of the results, with a list or range of values for each axis."""
     scenario = results.scenario
-    keys, choice = stated_keys.get_caption_keys(scenario), scenario.CHOICE
-    values = stated_keys.expand_config(scenario)[choice]
-    learns = f"{choice.capitalize()}: {stated_keys.format_values(scenario, choice, values)}"
-    return "; ".join(
-        [learns, *(stated_keys.format_key_and_value(scenario, name, value) for name, value in keys.items())]
-    )
+    keys, choice = labels.get_caption_keys(scenario), scenario.CHOICE
+    values = labels.expand_config(scenario)[choice]
+    learns = f"{choice.capitalize()}: {labels.format_values(scenario, choice, values)}"
+    return "; ".join([learns, *(labels.format_key_and_value(scenario, name, value) for name, value in keys.items())])
 
 
 def _describe_points(results: Results, figure: str | Composition) -> Iterator[str]:
@@ -174,8 +172,8 @@ def _describe_points(results: Results, figure: str | Composition) -> Iterator[st
         yield f"Points: means over {seeds:,} independent runs; bars: standard errors of these means."
     if any(
         runs.sizes[axis] > MAX_MARKERS_PER_CURVE
-        for axis in series.get_chart_axes(runs)
-        if series.has_several_numbers(runs, axis)
+        for axis in curves.get_chart_axes(runs)
+        if curves.has_several_numbers(runs, axis)
     ):
         yield f"Of each curve at most {MAX_MARKERS_PER_CURVE} points are drawn."
 
@@ -187,7 +185,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
         yield own_text or ""
         return
     bounds = any(variable.bound for variable in results.scenario.variables.values())
-    limit = r" in the limit $N\to\infty$" if "N" in series.get_axes_ignored_by_theory(results.scenario) else ""
+    limit = r" in the limit $N\to\infty$" if "N" in curves.get_axes_ignored_by_theory(results.scenario) else ""
     yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
     errors = [values for name, values in results.theory.items() if str(name).endswith(STANDARD_ERROR_SUFFIX)]
     if (
@@ -197,7 +195,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
         yield "Theory is sampled: its lines are splines within its standard errors."
     if (reason := results.scenario.expected_deviation_reason) and results.simulation is not None:
         yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")
-    if series.has_run_bands(results.scenario) and (
+    if curves.has_run_bands(results.scenario) and (
         isinstance(figure, Composition) or figure in SCENARIO_KINDS_BY_OVERLAY
     ):
         sentence = legends.describe_bands(results)
@@ -267,9 +265,9 @@ def make_joint_caption(labelled_results: Mapping[str, Results], composition: Com
 def _find_shipped_config(results: Results, figure: str) -> tuple[str, Any] | None:
     """Find the shipped config of the same kind that is named like the results or the figure."""
     for name in (results.name, figure):
-        if name in config.list_shipped_configs():
+        if name in config_files.list_shipped_configs():
             try:
-                shipped = config.load(name)
+                shipped = config_files.load(name)
             except StatmechError:
                 continue
             if type(shipped) is type(results.scenario) and shipped.config().keys() <= results.scenario.config().keys():

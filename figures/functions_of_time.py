@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.controls import ControlFunction, collect_segment_starts, is_time_dependent
-from statmech.scenarios.axes import ensure_tuple
-from statmech.scenarios.variables import DIMS_HIDDEN_IN_FIGURES, Variable
+from statmech.keys.sweep_grid import ensure_tuple
+from statmech.keys.variables import DIMS_HIDDEN_IN_FIGURES, Variable
+from statmech.parameters.schedules_and_controls import ControlFunction, collect_segment_starts, is_time_dependent
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from statmech.keys.scenario import AbstractScenario
     from statmech.results.results import Results
-    from statmech.scenarios.base import AbstractScenario
 
 TIME_DEPENDENT_KEY_SUFFIX = "_of_t"  # appended to the name of a key
 

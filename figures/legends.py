@@ -11,7 +11,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from figures import labels, series, stated_keys
+from figures import curves, labels
 from figures.panels import RUN_CONVERGED_VARIABLE, draw_legend_below, get_relative_letters_per_line
 from figures.style import (
     BAND_EDGE_WIDTH_POINTS,
@@ -22,7 +22,7 @@ from figures.style import (
     THEORY_COLOUR,
     get_curve_style,
 )
-from statmech.scenarios.variables import BIAS_SUFFIX, STD_SUFFIX
+from statmech.keys.variables import BIAS_SUFFIX, STD_SUFFIX
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,7 +76,7 @@ def draw_lower_legend(figure: Figure, parts: list[ArrangedResults], extra_handle
 def draw_title(figure: Figure, parts: list[ArrangedResults]) -> None:
     """Write the properties common to all results above the panels."""
     texts_by_part = [
-        [*part.title_texts, *stated_keys.describe_title_values(part.results.scenario), *part.size_and_runs_texts]
+        [*part.title_texts, *labels.describe_title_values(part.results.scenario), *part.size_and_runs_texts]
         for part in parts
     ]
     shared_texts = [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
@@ -148,7 +148,7 @@ def _make_colour_entries(
     if not layout.colour_axes and not has_several_results:
         return
     line: Any = (
-        "none" if series.is_ignored_by_theory(results, layout.colour_axes) and layout.colour_axes else part.line_dashes
+        "none" if curves.is_ignored_by_theory(results, layout.colour_axes) and layout.colour_axes else part.line_dashes
     )
     own_sizes = [size for size in part.size_and_runs_texts if size not in shared_sizes]
     for index, (text, _) in enumerate(_iterate_labelled_positions(results, layout.colour_axes)):
@@ -176,11 +176,11 @@ def _make_colour_entries(
 def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
     """Yield a legend entry per marker, with dashes if theory depends on the marker axis."""
     results, layout = part.results, part.layout
-    ignored = series.is_ignored_by_theory(results, layout.marker_axes)
+    ignored = curves.is_ignored_by_theory(results, layout.marker_axes)
     for index, (text, _) in enumerate(
         _iterate_labelled_positions(results, layout.marker_axes) if layout.marker_axes else ()
     ):
-        has_line = results.theory is not None and (not ignored or series.has_run_bands(results.scenario))
+        has_line = results.theory is not None and (not ignored or curves.has_run_bands(results.scenario))
         dashes: Any = CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"
         marker = CURVE_MARKERS[index % len(CURVE_MARKERS)] if results.simulation is not None else "none"
         width: dict[str, Any] = (
@@ -203,9 +203,9 @@ def _make_point_and_line_entries(part: ArrangedResults, has_several_results: boo
         yield make_points_handle(color=colour), SIMULATION_ENTRY_TEXT
     if results.theory is not None:
         dash: dict[str, Any] = {} if layout.x else {"marker": "|", "linestyle": "none", "markersize": 9}
-        limit = r", $N=\infty$" if "N" in series.get_axes_ignored_by_theory(results.scenario) else ""
+        limit = r", $N=\infty$" if "N" in curves.get_axes_ignored_by_theory(results.scenario) else ""
         yield Line2D([], [], color=colour if layout.x else THEORY_COLOUR, **dash), f"theory{limit}"
-        if series.has_run_bands(results.scenario):
+        if curves.has_run_bands(results.scenario):
             yield (
                 Patch(facecolor=colour if layout.x else THEORY_COLOUR, alpha=1.5 * BAND_OPACITY, linewidth=0),
                 RUN_BAND_ENTRY_TEXT,
@@ -226,7 +226,7 @@ def _make_result_notes(results: Results) -> Iterator[str]:
         yield BOUNDS_NOTE
     if has_unconverged_runs(results):
         yield HOLLOW_POINTS_NOTE
-    if results.theory is not None and series.has_run_bands(results.scenario):
+    if results.theory is not None and curves.has_run_bands(results.scenario):
         yield describe_bands(results)
 
 
@@ -241,10 +241,10 @@ def describe_bands(results: Results) -> str:
     notes = {
         BANDS_NOTE: True,
         VOTE_BIAS_NOTE: lacks_vote_bias,
-        UNRESOLVED_BAND_NOTE: series.has_unresolved_bands(results),
+        UNRESOLVED_BAND_NOTE: curves.has_unresolved_bands(results),
     }
     return "; ".join(sentence for sentence, holds in notes.items() if holds)
 
 
 def _iterate_labelled_positions(results: Results, axes: tuple[str, ...]) -> Iterator[tuple[str, dict[str, int]]]:
-    return series.iterate_positions(results.either, axes, labels.make_mathtext_labeller(results.scenario))
+    return curves.iterate_positions(results.either, axes, labels.make_mathtext_labeller(results.scenario))

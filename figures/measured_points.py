@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from statmech.errors import ConfigError, format_unknown_name, quote_value
-from statmech.runtime.csv_files import read_csv_rows
+from statmech.runtime.files import read_csv_rows
 
 CSV_COLUMNS, REQUIRED_COLUMNS = ("x", "y", "error"), ("x", "y")
 MAX_CSV_BYTES = 1_000_000

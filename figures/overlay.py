@@ -3,7 +3,9 @@
 Each variable has a panel, against one axis or another variable (`figures.arrangement`). The first of the other axes is
 distinguished by colour, the next by marker and dashes, and each combination of the rest has panels. An axis that
 theory does not depend on (N) is distinguished by marker, over a single line. Theory with corrections of order 1/N adds
-a band of one run for each N. A study on data, or a sweep over names alone, has rows instead (`figures.rows`).
+a band of one run for each N. A study on data, or a sweep over names alone, has rows instead (`figures.overlay`).
+
+Figures of results without a numeric axis: a row per parameter combination, a column per variable.
 """
 
 from __future__ import annotations
@@ -14,22 +16,79 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from figures import arrangement, exponents, labels, legends, measured_points, panels, rows, series
+from figures import arrangement, curves, derived_data, labels, legends, measured_points, panels
 from figures.arrangement import ArrangedResults
-from figures.finishing import finish_figure
-from figures.grid_of_panels import make_panel_grid
-from figures.panels import CurveStyle
-from figures.style import COLUMN_WIDTH, CURVE_DASHES, PAGE_WIDTH, THEORY_COLOUR, apply_style
+from figures.curves import Layout
+from figures.panels import CurveStyle, finish_figure, make_panel_grid
+from figures.style import (
+    BAND_OPACITY,
+    COLUMN_WIDTH,
+    CURVE_COLOURS,
+    CURVE_DASHES,
+    PAGE_WIDTH,
+    THEORY_COLOUR,
+    apply_style,
+)
 from statmech.errors import ConfigError
+from statmech.keys.figure_key import Composition
+from statmech.results.comparison import find_unresolved_std_mask, predict_mean_and_std
 from statmech.results.results import Results
-from statmech.scenarios.composition import Composition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-    from statmech.scenarios.variables import Variable
+    from statmech.keys.variables import Variable
+
+
+MAX_COMBINATION_ROWS = 40
+MAX_VARIABLE_COLUMNS = 4
+ROW_HEIGHT, ROWS_HEAD_HEIGHT = 0.22, 0.9  # inches
+
+
+def draw_combination_rows(results: Results, composition: Composition) -> Figure:
+    """Draw means over runs with their standard errors as points, and theory as dashes."""
+    axes = tuple(curves.get_chart_axes(results.either))
+    all_combinations = curves.iterate_positions(results.either, axes, labels.make_mathtext_labeller(results.scenario))
+    combinations = list(itertools.islice(all_combinations, MAX_COMBINATION_ROWS))
+    variables = arrangement.select_variables(results, composition)
+    figure, panels = make_panel_grid(
+        len(variables), MAX_VARIABLE_COLUMNS, ROWS_HEAD_HEIGHT + ROW_HEIGHT * len(combinations), PAGE_WIDTH
+    )
+    for ax, (name, variable) in zip(panels, variables.items(), strict=True):
+        for row, (_, position) in enumerate(combinations):
+            _draw_value(ax, curves.select_position(results, position), name, row)
+        ax.set(xlabel=variable.symbol, ylim=(len(combinations) - 0.5, -0.5))
+        ax.set_yticks(range(len(combinations)), [label for label, _ in combinations])
+        ax.tick_params(axis="y", length=0, labelleft=(spec := ax.get_subplotspec()) is not None and spec.is_first_col())
+        ax.grid(axis="y", color="0.9", linewidth=0.6)
+    count = int(np.prod([results.either.sizes[axis] for axis in axes]))
+    fewer = (
+        f"the first {MAX_COMBINATION_ROWS} of {count} parameter combinations" if count > MAX_COMBINATION_ROWS else ""
+    )
+    part = ArrangedResults(results, Layout("", (), ()), title_texts=(fewer,) if fewer else ())
+    legends.draw_title(figure, [part])
+    legends.draw_lower_legend(figure, [part])
+    return figure
+
+
+def _draw_value(ax: Axes, results: Results, name: str, row: int) -> None:
+    """Draw one value: the mean as a point with its standard error, theory as a dash."""
+    if results.simulation is not None and name in results.simulation:
+        mean, error = curves.compute_mean_and_error(results.simulation[name])
+        ax.errorbar(
+            [mean], [row], xerr=[error], linestyle="none", color=CURVE_COLOURS[0], marker="o", markerfacecolor="white"
+        )
+    if results.theory is not None and name in results.theory:
+        mean, std = predict_mean_and_std(results.theory, name)
+        if std is not None and not find_unresolved_std_mask(results.theory, name).any():
+            ends = [float((mean + side * std).mean()) for side in (-1, 1)]
+            ax.plot(
+                ends, [row, row], color=THEORY_COLOUR, alpha=BAND_OPACITY, linewidth=7, solid_capstyle="butt", zorder=0
+            )
+        ax.plot([results.theory[name].mean()], [row], "|", color=THEORY_COLOUR, markersize=9)
+
 
 MAX_PANEL_COLUMNS, PANEL_HEIGHT, STACKED_PANEL_HEIGHT = 3, 2.0, 1.7  # heights in inches
 MAX_COLUMNS_BY_PANEL_COUNT = {4: 2}  # four panels form a square
@@ -75,7 +134,7 @@ def draw(results: Results | Mapping[str, Results], composition: Composition = DE
     figure = (
         _draw_panels(parts, composition)
         if parts
-        else rows.draw_combination_rows(next(iter(results_by_label.values())), composition)
+        else draw_combination_rows(next(iter(results_by_label.values())), composition)
     )
     return finish_figure(figure, next(iter(results_by_label.values())), with_heading=len(results_by_label) == 1)
 
@@ -117,7 +176,7 @@ def _draw_panels(parts: list[ArrangedResults], composition: Composition) -> Figu
     if stacked:
         panels.keep_outer_labels(axes)
     if composition.fit and not keys:
-        requirement = f"{exponents.MIN_FIT_POINTS} positive points in the upper half of the range of x"
+        requirement = f"{derived_data.MIN_FIT_POINTS} positive points in the upper half of the range of x"
         raise ConfigError(f"figure.fit: no curve has {requirement}, as required for a fit")
     if points is not None:
         keys.append(legends.make_points_handle(points.name, **MEASURED_POINT_STYLE | {"markerfacecolor": "0"}))
@@ -142,7 +201,7 @@ def _get_panel_contents(
                 (part, results)
                 for part, part_titles in zip(parts, panel_titles, strict=True)
                 for own_title, results in part_titles
-                if own_title in ("", title) and name in series.get_variables_with_values(results, variables)
+                if own_title in ("", title) and name in curves.get_variables_with_values(results, variables)
             ]
             contents += [(name, title, content)] if content else []
     return contents
@@ -158,16 +217,16 @@ def _get_styled_combinations(
     layout, hues = part.layout, part.curve_colours
     label = labels.make_mathtext_labeller(results.scenario)
     colours, markers = (
-        [*series.iterate_positions(results.either, axes, label)] for axes in (layout.colour_axes, layout.marker_axes)
+        [*curves.iterate_positions(results.either, axes, label)] for axes in (layout.colour_axes, layout.marker_axes)
     )
-    has_single_line = layout.colour_axes and series.is_ignored_by_theory(results, layout.colour_axes)
+    has_single_line = layout.colour_axes and curves.is_ignored_by_theory(results, layout.colour_axes)
     for (colour_index, (colour_label, colour_position)), (
         marker_index,
         (marker_label, marker_position),
     ) in itertools.product(enumerate(colours), enumerate(markers)):
         dashes = CURVE_DASHES[marker_index % len(CURVE_DASHES)] if layout.marker_axes else part.line_dashes
         line: dict[str, Any] | None = {"color": hues[colour_index], "linestyle": dashes}
-        if series.is_ignored_by_theory(results, layout.marker_axes):
+        if curves.is_ignored_by_theory(results, layout.marker_axes):
             line = {"color": hues[colour_index], "linestyle": part.line_dashes} if marker_index == 0 else None
         if has_single_line:
             line = {"color": hues[0] if part.label else THEORY_COLOUR} if colour_index == marker_index == 0 else None
@@ -180,7 +239,7 @@ def _get_styled_combinations(
         band = {"colour": hues[colour_index], "dashes": CURVE_DASHES[marker_index % len(CURVE_DASHES)]}
         yield (
             CurveStyle(points, line, band),
-            series.select_position(results, {**colour_position, **marker_position}),
+            curves.select_position(results, {**colour_position, **marker_position}),
             full_label,
         )
 
@@ -195,9 +254,9 @@ def _draw_variable(
     filled_mask: np.ndarray | None,
 ) -> None:
     """Draw a variable against an axis or against another variable."""
-    curve = series.make_curve(name, "", selection.simulation, selection.theory, selection.lines, x=part.x)
+    curve = curves.make_curve(name, "", selection.simulation, selection.theory, selection.lines, x=part.x)
     if part.x_variable:
-        x_curve = series.make_curve(
+        x_curve = curves.make_curve(
             part.x_variable, "", selection.simulation, selection.theory, selection.lines, x=part.x
         )
         curve, error = _make_plane_curve(curve, x_curve)
@@ -206,7 +265,7 @@ def _draw_variable(
     has_names = (
         not part.x_variable
         and selection.either.sizes.get(part.x, 1) > 1
-        and not series.has_several_numbers(selection.either, part.x)
+        and not curves.has_several_numbers(selection.either, part.x)
     )
     if has_names:  # no line, because nothing lies between two names
         style = style._replace(line=style.line and {**style.line, "linestyle": "none"})
@@ -222,7 +281,7 @@ def _draw_variable(
     )
     if (
         not part.x_variable
-        and (only_x := series.get_axis_values(selection.either, part.x)).size == 1
+        and (only_x := curves.get_axis_values(selection.either, part.x)).size == 1
         and len(ax.lines)
         and "x" not in log
     ):
@@ -230,10 +289,10 @@ def _draw_variable(
 
 
 def _get_position_labels(results: Results, axis: str) -> list[str]:
-    return series.label_positions(results.either, axis, labels.make_mathtext_labeller(results.scenario))
+    return curves.label_positions(results.either, axis, labels.make_mathtext_labeller(results.scenario))
 
 
-def _make_plane_curve(curve: series.Curve, x_curve: series.Curve) -> tuple[series.Curve, np.ndarray | None]:
+def _make_plane_curve(curve: curves.Curve, x_curve: curves.Curve) -> tuple[curves.Curve, np.ndarray | None]:
     """Return a curve against the values of another curve, and the error bars along x."""
     no_values = np.full(curve.x.shape, np.nan)
     is_solved = curve.theory is not None and x_curve.theory is not None and curve.theory.shape == x_curve.theory.shape
@@ -249,7 +308,7 @@ def _get_filled_mask(parts: list[ArrangedResults], part: ArrangedResults, select
     return (
         converged
         if converged is not None or selection.simulation is None
-        else np.ones(series.get_axis_values(selection.either, part.x).size, bool)
+        else np.ones(curves.get_axis_values(selection.either, part.x).size, bool)
     )
 
 
@@ -257,20 +316,20 @@ def _draw_power_law(
     ax: Axes, part: ArrangedResults, selection: Results, name: str, style: CurveStyle, label: str, title: str
 ) -> list[Any]:
     """Draw a power law fitted to simulation (or else to theory), and return its legend handles."""
-    curve = series.make_curve(name, "", None, selection.theory, selection.lines, x=part.x)
+    curve = curves.make_curve(name, "", None, selection.theory, selection.lines, x=part.x)
     theory_points = None if curve.theory is None or curve.theory_x is None else (curve.theory_x, curve.theory[None])
-    x = series.get_axis_values(selection.either, part.x)
+    x = curves.get_axis_values(selection.either, part.x)
     runs = selection.simulation[name] if selection.simulation is not None and name in selection.simulation else None
     if runs is not None:
         runs = (
-            runs.mean([dim for dim in series.DIMS_AVERAGED_IN_FIGURES if dim in runs.dims])
+            runs.mean([dim for dim in curves.DIMS_AVERAGED_IN_FIGURES if dim in runs.dims])
             .transpose("seed", ...)
             .values
         )
     fitted = (
-        exponents.fit_exponent(x, runs)
+        derived_data.fit_exponent(x, runs)
         if runs is not None
-        else theory_points and exponents.fit_exponent(*theory_points)
+        else theory_points and derived_data.fit_exponent(*theory_points)
     )
     if not fitted:
         return []
@@ -281,7 +340,9 @@ def _draw_power_law(
         labels.get_symbol(selection.scenario, part.x).strip("$"),
     )
     full_label = ", ".join(item for item in (label, title) if item)
-    expected = exponents.fit_exponent(*theory_points, min_x=fitted.x[0]) if runs is not None and theory_points else None
+    expected = (
+        derived_data.fit_exponent(*theory_points, min_x=fitted.x[0]) if runs is not None and theory_points else None
+    )
     formula = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text_with_error}}}$" + (
         f", theory ${expected.text_with_error}$" if expected else ""
     )
@@ -298,12 +359,12 @@ def _choose_log_axes(
         return "xy"
     entries = []
     for part in parts:
-        part_variables = series.get_variables_with_values(part.results, variables)
-        if series.has_several_numbers(part.results.either, part.x) and name in part_variables:
-            entries.append((series.choose_scales(part.results, part.x, part_variables, lossless=True), part))
+        part_variables = curves.get_variables_with_values(part.results, variables)
+        if curves.has_several_numbers(part.results.either, part.x) and name in part_variables:
+            entries.append((curves.choose_scales(part.results, part.x, part_variables, lossless=True), part))
     log_x = bool(entries) and all(scales.log_x for scales, _ in entries)
     log_y = any(name in scales.log_y for scales, _ in entries)
-    log_y &= not any(series.has_nonpositive_means(part.results, name) for _, part in entries)
+    log_y &= not any(curves.has_nonpositive_means(part.results, name) for _, part in entries)
     return "x" * log_x + "y" * log_y
 
 
@@ -316,7 +377,7 @@ def _label_panel_axes(
         ylabel=f"{variable.symbol} / {all_variables[composition.over].symbol}" if composition.over else variable.symbol,
         title=title,
     )
-    x_keys = series.get_axis_coordinates(part.results.either, part.x)
+    x_keys = curves.get_axis_coordinates(part.results.either, part.x)
     ax.set_xlabel(
         all_variables[part.x_variable].symbol if part.x_variable else labels.axis_label(part.results.scenario, x_keys)
     )
@@ -324,7 +385,7 @@ def _label_panel_axes(
 
 def _is_discrete_axis(results: Results, x: str) -> bool:
     """Return True if x takes a few integer values and theory exists only there."""
-    key = series.get_axis_coordinates(results.either, x)[0]
+    key = curves.get_axis_coordinates(results.either, x)[0]
     dense = results.lines if results.lines is not None else results.either
     is_integer = x in results.scenario.shape and results.scenario.describe(key).type is int
     return is_integer and x in dense.dims and dense.sizes[x] <= MAX_INTEGER_THEORY_MARKERS

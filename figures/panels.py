@@ -4,10 +4,17 @@
 and `finish` adds title and legend. A panel shows one variable along one axis. Theory is drawn as lines, with bands that
 contain one run, and means of the simulation as points with their standard errors. Each position on another axis has a
 colour and a marker.
+
+Residual strips below panels: deviations of means from theory, in standard errors.
+
+Common parts of all figures: panel letters, the size and number of runs, and a note on points and lines.
+
+A grid of panels without gaps: rows with fewer panels have wider panels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -20,9 +27,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.ticker import AutoLocator, MaxNLocator
 
-from figures import labels, series, stated_keys
-from figures.residuals import STRIP_FIGURE_HEIGHT_FACTOR, draw_residual_strip
+from figures import curves as series
+from figures import labels
+from figures.curves import Curve, widen_equal_limits
 from figures.style import (
     COLUMN_WIDTH,
     CURVE_COLOURS,
@@ -41,8 +50,76 @@ from figures.style import (
     nested_marker_size,
     set_log_ticks,
 )
-from statmech.results.dataset import scenario_from_dataset
 from statmech.results.results import Results, as_results
+from statmech.stores.dataset import scenario_from_dataset
+
+STRIP_LABEL_TEMPLATE = "residuals of panel {}"  # identifies the axes of a strip
+STRIP_HEIGHT_RATIOS = (3, 1)  # relative heights of panel and strip
+STRIP_FIGURE_HEIGHT_FACTOR = 1.35  # height of a figure with strips, relative to a figure without strips
+MAX_SHADED_Z = 2.0  # standard errors
+MIN_Z_AXIS_LIMIT = 3.5  # standard errors that the z axis shows at least
+
+
+def draw_residual_strip(ax: Axes, curve: Curve, style: dict[str, Any]) -> None:
+    """Draw the residuals z = (mean - theory) / standard error of a curve in the strip below a panel."""
+    if curve.mean is None or curve.theory_at_x is None or curve.error is None:
+        return
+    strip = get_residual_strip(ax) or _add_strip(ax)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (curve.mean - curve.theory_at_x) / curve.error
+    is_finite = np.isfinite(z)
+    strip.plot(
+        curve.x[is_finite],
+        z[is_finite],
+        **{"markerfacecolor": "white", **style, "linestyle": "none", "gid": NO_LEGEND_GID},
+    )
+    limit = 1.1 * max(MIN_Z_AXIS_LIMIT, strip.get_ylim()[1] / 1.1, float(np.abs(z[is_finite]).max(initial=0)))
+    strip.set_ylim(-limit, limit)
+
+
+def get_residual_strip(ax: Axes) -> Any:
+    """Return the strip below a panel, or None without a strip."""
+    all_axes = ax.figure.axes
+    return next(
+        (
+            candidate
+            for candidate in all_axes
+            if candidate.get_label() == STRIP_LABEL_TEMPLATE.format(all_axes.index(ax))
+        ),
+        None,
+    )
+
+
+def is_residual_strip(ax: Axes) -> bool:
+    """Return True if axes are a strip of residuals."""
+    return str(ax.get_label()).startswith(STRIP_LABEL_TEMPLATE.format(""))
+
+
+def move_x_labels_below_strips(figure: Figure) -> None:
+    """Move the labels of horizontal axes below the strips."""
+    for ax in figure.axes:
+        if strip := get_residual_strip(ax):
+            strip.set_xlabel(ax.get_xlabel())
+            ax.set_xlabel("")
+            ax.tick_params(labelbottom=False)
+            strip.tick_params(labelbottom=True)
+
+
+def _add_strip(ax: Axes) -> Axes:
+    """Split the space of a panel, and create a strip in its lower part."""
+    spec = ax.get_subplotspec()
+    assert spec is not None
+    parts = spec.subgridspec(2, 1, height_ratios=STRIP_HEIGHT_RATIOS)
+    number = ax.figure.axes.index(ax)
+    strip: Axes = ax.figure.add_subplot(parts[1], sharex=ax, label=STRIP_LABEL_TEMPLATE.format(number))
+    ax.set_subplotspec(parts[0])
+    strip.axhspan(-MAX_SHADED_Z, MAX_SHADED_Z, color="0.92", linewidth=0, zorder=0)
+    strip.axhline(0, color="0.5", linewidth=0.6, zorder=0)
+    strip.set(ylabel="$z$", ylim=(-MIN_Z_AXIS_LIMIT, MIN_Z_AXIS_LIMIT))
+    strip.yaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
+    strip.tick_params(axis="y", labelsize=SMALL_FONT_SIZE)
+    return strip
+
 
 RUN_CONVERGED_VARIABLE = "converged"  # variable that only some kinds of scenarios have
 SHARED_THEORY_LINE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR}  # one line of theory for points of all colours
@@ -92,7 +169,7 @@ def solve_dense_theory(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     if theory.sizes.get(x, 1) < 2:
         return theory
     if "control" in theory:
-        from theory.control.stored_controls import restore_best_controls  # lazy import: it needs JAX
+        from theory.control.optimal_controls import restore_best_controls  # lazy import: it needs JAX
 
         restore_best_controls(theory)
     lines = smooth(modify_scenario(theory, **chosen), x)
@@ -483,4 +560,127 @@ def draw_legend_below(figure: Figure, legend_handles: Sequence[Any], columns: in
 
 def _describe_key_value(results: Results | xr.Dataset, value: xr.DataArray) -> str:
     """Return a key with its single value, such as "$K$ = 3" or "logistic loss"."""
-    return stated_keys.format_key_and_value(as_results(results).scenario, str(value.name), value.item())
+    return labels.format_key_and_value(as_results(results).scenario, str(value.name), value.item())
+
+
+POINTS_NOTE, BARS_NOTE = "points: simulation", " (mean, standard error)"
+LINES_NOTE = "lines: theory"
+ERROR_BARS_NOTE, FOLD_BARS_NOTE = "bars: standard errors", "bars: standard errors over folds"
+NOTE_COLOUR = "0.35"
+INTEGER_AXIS_LABELS = ("step $", "epochs", "updates", "units", "students")  # label fragments that identify integer axes
+POINT_KEYWORDS, LINE_KEYWORDS = ("simulation", "measured", "learners"), ("theory", "equations")  # legend needs no note
+
+
+def finish_figure(
+    figure: Figure, results: Results, points: str | None = None, lines: str | None = None, *, with_heading: bool = True
+) -> Figure:
+    """Complete a figure with panel letters, N and the number of seeds, and a note on points and lines.
+
+    Parameters
+    ----------
+    figure, results
+        A figure, and the results that it shows.
+    points, lines
+        Sentences of the caption on points and lines, "" if they are not means over runs and theory.
+    with_heading
+        False for results of several sizes, which are part of the legend.
+
+    Returns
+    -------
+    Figure
+        The figure.
+    """
+    figure.set_gid(DRAWING_OPTIONS.get().medium)
+    panels = get_panels(figure)
+    if len(panels) > 1 and not any(_get_panel_title(ax).startswith("(") for ax in panels):
+        add_panel_letters(*panels)
+    if with_heading and not (figure.get_suptitle() or any("seed" in ax.get_title() for ax in panels)):
+        set_heading(figure, [labels.describe_size_and_runs(results.either)])
+    if results.simulation is not None and (points, lines) != ("", ""):
+        _write_legend_note(figure, results, points, lines)
+    move_x_labels_below_strips(figure)
+    for ax in panels:
+        limits = ax.get_ylim()
+        if ax.get_yscale() == "linear" and (wider := widen_equal_limits(min(limits), max(limits))) != (
+            min(limits),
+            max(limits),
+        ):
+            ax.set_ylim(*wider)
+        _set_round_ticks(ax)
+    return figure
+
+
+def _set_round_ticks(ax: Axes) -> None:
+    """Set ticks of linear axes at multiples of 1, 2 or 5, and at integers for steps, epochs and units."""
+    for axis in (ax.xaxis, ax.yaxis):
+        if isinstance(axis.get_major_locator(), AutoLocator):
+            is_integer = any(label in axis.get_label_text() for label in INTEGER_AXIS_LABELS)
+            axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=is_integer))
+
+
+def get_panels(figure: Figure) -> list[Axes]:
+    """Return the panels of a figure, without colour bars, residual strips and hidden axes."""
+    return [ax for ax in figure.axes if ax.axison and ax.get_label() != "<colorbar>" and not is_residual_strip(ax)]
+
+
+def _explain_marks(results: Results, points: str | None, lines: str | None, legend_text: str) -> list[str]:
+    """Explain points, bars and lines in short notes, unless the legend (`legend_text`) already does.
+
+    For a study on data only the error bars are explained.
+    """
+    if results.theory is None:
+        return (
+            [FOLD_BARS_NOTE] if points is None and "fold" in results.either.dims and "error" not in legend_text else []
+        )
+    barred = points is None or "standard error" in points
+    bars = barred and results.scenario.seeds > 1 and "standard error" not in legend_text
+    means = points is None or "means" in points
+    if any(keyword in legend_text for keyword in POINT_KEYWORDS):
+        texts = [ERROR_BARS_NOTE] * bars
+    else:
+        texts = [POINTS_NOTE + BARS_NOTE] if bars and means else [POINTS_NOTE, *[ERROR_BARS_NOTE] * bars]
+    return texts + [LINES_NOTE] * (lines != "" and not any(keyword in legend_text for keyword in LINE_KEYWORDS))
+
+
+def _get_panel_title(ax: Axes) -> str:
+    return ax.get_title(loc="left") + ax.get_title()
+
+
+def _write_legend_note(figure: Figure, results: Results, points: str | None, lines: str | None) -> None:
+    """Write notes on points, bars and lines as the title of the lower legend."""
+    legends = [legend for legend in (*figure.legends, *(ax.get_legend() for ax in figure.axes)) if legend is not None]
+    legend_text = " ".join(text.get_text() for legend in legends for text in legend.get_texts())
+    lower_legend: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
+    existing_note = lower_legend.get_title().get_text()
+    texts = _explain_marks(results, points, lines, legend_text + existing_note)
+    lower_legend.set_title(wrap_texts(figure, [*texts, *existing_note.split("; ")], "; "))
+    lower_legend.get_title().set(color=NOTE_COLOUR, multialignment="center")
+
+
+def distribute_panels(panel_count: int, max_columns: int) -> list[int]:
+    """Distribute panels over rows of nearly equal length, with at most `max_columns` columns.
+
+    >>> distribute_panels(4, 3), distribute_panels(5, 3), distribute_panels(7, 3)
+    ([2, 2], [3, 2], [3, 2, 2])
+    """
+    rows = -(-panel_count // max_columns)
+    return [panel_count // rows + (row < panel_count % rows) for row in range(rows)]
+
+
+def make_panel_grid(
+    panel_count: int, max_columns: int, height: float, width: float, title_height: float = 0.0
+) -> tuple[Figure, list[Axes]]:
+    """Create a figure with a grid of panels, and return the figure and its panels row by row.
+
+    All lengths are in inches. `title_height` is the height of title and legend.
+    """
+    rows = distribute_panels(panel_count, max_columns)
+    figure = make_blank_figure(width, title_height + height * len(rows))
+    columns = math.lcm(*rows)
+    grid = figure.add_gridspec(len(rows), columns)
+    cells = [
+        (row, column * (columns // count), columns // count)
+        for row, count in enumerate(rows)
+        for column in range(count)
+    ]
+    return figure, [figure.add_subplot(grid[row, first : first + span]) for row, first, span in cells]

@@ -20,14 +20,14 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
-from statmech.activations import ACTIVATIONS
 from statmech.convex.losses import LOSSES
-from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
+from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
 from statmech.errors import ConfigError, format_unknown_name
-from statmech.learners import LEARNERS
 from statmech.numerics.statistics import compute_run_standard_error
-from statmech.rules import RULES
 from statmech.runtime import files
+from statmech.students.activations import ACTIVATIONS
+from statmech.students.learners import LEARNERS
+from statmech.students.rules import RULES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from simulate.execution.units import check_can_simulate, make_dataset_attributes, make_simulator, run_units
-from statmech.results.dataset import (
+from simulate.execution.work_units import check_can_simulate, make_dataset_attributes, make_simulator, run_units
+from statmech.keys.controlled_keys import announce_optimum_searches
+from statmech.keys.inputs_and_examples import make_few_direction_warnings
+from statmech.keys.scenario import AbstractScenario
+from statmech.runtime import operating_system
+from statmech.runtime.compiled_programs import set_up_compilation_cache
+from statmech.stores.dataset import (
     ProgressCallback,
     fill_arrays,
     get_variable_arrays,
     make_empty_dataset,
     report_progress,
 )
-from statmech.runtime import garbage
-from statmech.runtime.jax_cache import set_up_compilation_cache
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.controlled_keys import announce_optimum_searches
-from statmech.scenarios.cost import thin_scenario
-from statmech.scenarios.inputs_key import make_few_direction_warnings
+from statmech.stores.sweep_size import thin_scenario
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,7 +65,7 @@ def run(
     simulator = make_simulator(scenario)
     set_up_compilation_cache()
     check_can_simulate(simulator)
-    with garbage.pause_garbage_collection():
+    with operating_system.pause_garbage_collection():
         cells = list(scenario.cells())
     dataset = make_empty_dataset(
         scenario, seeds=scenario.seeds, title="statmech simulation", **make_dataset_attributes(simulator)

@@ -5,7 +5,7 @@ from typing import Any
 
 import lazy_loader
 
-from statmech.runtime.hidden_packages import SHADOWABLE_PACKAGES, check_shadowing, warn_about_shadowing
+from statmech.runtime.installed_packages import SHADOWABLE_PACKAGES, check_shadowing, warn_about_shadowing
 
 warn_about_shadowing()
 

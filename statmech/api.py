@@ -7,17 +7,17 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech import config
+from statmech.classification.study_tables import make_results_tables
+from statmech.config import config_files
 from statmech.errors import ConfigError, StatmechError
+from statmech.keys.figure_key import read_figure_composition
+from statmech.keys.scenario import AbstractScenario
+from statmech.kinds.registry import scenario_from
 from statmech.results import results
 from statmech.results.comparison import distances as distances
 from statmech.results.results import as_results
-from statmech.results.study_tables import make_results_tables
-from statmech.runtime.hidden_packages import check_shadowing
-from statmech.runtime.progress import SilentProgressBar, show_progress_bar
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.composition import read_figure_composition
-from statmech.scenarios.registry import scenario_from
+from statmech.runtime.installed_packages import check_shadowing
+from statmech.runtime.progress_bar import SilentProgressBar, show_progress_bar
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -340,7 +340,11 @@ def _load_scenario(source: AbstractScenario | str | Path) -> tuple[AbstractScena
     """Return a scenario, its config name, and its shipped-config name (empty if it is not shipped)."""
     if isinstance(source, AbstractScenario):
         return source, "", ""
-    return config.load(source), config.find_config(source).stem, config.get_shipped_config_name(source)
+    return (
+        config_files.load(source),
+        config_files.find_config(source).stem,
+        config_files.get_shipped_config_name(source),
+    )
 
 
 def _format_tables_html(run_results: results.Results) -> str:

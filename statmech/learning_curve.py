@@ -1,10 +1,10 @@
 r"""The learning curve of a table of real data: the error on fresh rows at any number of examples.
 
-The theory of learners with an l2 penalty (`theory.tables`) models two classes as two clusters of equal covariance, and
+The theory of learners with an l2 penalty (`theory.convex`) models two classes as two clusters of equal covariance, and
 determines a squared error by the covariances of inputs and target. The resolvent of the rows gives the covariance of
 the population. Real classes are not Gaussian clusters. Therefore the error of theory is measured, by fits at two
 numbers of examples and by the leave-one-out errors of all rows, and the curve of theory is shifted to these
-measurements (`theory.tables.anchored_curves`).
+measurements (`theory.convex.anchored_curves`).
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from statmech import table_columns, table_files
 from statmech.convex.losses import DESCENT_ONLY_LOSSES, LOSSES, Loss
 from statmech.errors import ConfigError, format_unknown_name
-from statmech.labelled_table import LabelledTable, make_labelled_table, read_labelled_table
-from statmech.real_table import RealTable, make_real_table
-from statmech.table_columns import NO_INDEX_COLUMN_KEYWORD, ColumnOptions
-from statmech.table_diagnosis import diagnose_table
-from statmech.table_files import TableFileFormat
+from statmech.inputs import table_columns, table_files
+from statmech.inputs.labelled_tables import LabelledTable, make_labelled_table, read_labelled_table
+from statmech.inputs.real_tables import RealTable, diagnose_table, make_real_table
+from statmech.inputs.table_columns import NO_INDEX_COLUMN_KEYWORD, ColumnOptions
+from statmech.inputs.table_files import TableFileFormat
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from theory.tables.anchored_curves import ErrorScale, MeasuredErrors, PredictedCurve
-    from theory.tables.fresh_rows import FreshRowErrorPredictor
+    from theory.convex.anchored_curves import ErrorScale, MeasuredErrors, PredictedCurve
+    from theory.convex.real_tables import FreshRowErrorPredictor
 
 LEARNING_CURVE_CITATION_KEYS = (
     "golub1979",
@@ -105,7 +104,7 @@ def predict_learning_curve(
         error. Variables of `size`, the three measured numbers of examples: `..._measured`, `..._measured_error`,
         `..._measured_theory`. NaN means that the table does not determine the error.
         Attributes: `verdict`, the diagnosis, `notes` and `warnings`, one sentence per line, and `cites`, the keys of
-        papers, separated by spaces (`statmech.results.citations.format_bibtex`).
+        papers, separated by spaces (`statmech.results.export_and_citations.format_bibtex`).
 
     Raises
     ------
@@ -180,7 +179,7 @@ class LearningCurvePredictor:
     """
 
     def __init__(self, table: LabelledTable, loss: str | None = None, intercept: bool = True, standardise: bool = True):
-        from theory.tables.fresh_rows import FreshRowErrorPredictor
+        from theory.convex.real_tables import FreshRowErrorPredictor
 
         self.table: RealTable = make_real_table(table, standardise)
         self.loss_name, self.loss = _get_loss(loss, self.table)
@@ -276,7 +275,7 @@ class LearningCurvePredictor:
     def _predict_anchored(
         self, P: np.ndarray, lam: float | str, key: int
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        from theory.tables import anchored_curves
+        from theory.convex import anchored_curves
 
         name, n, count = self.name, len(self.table.Z), len(P)
         points = np.concatenate([P, self.sizes])
@@ -321,7 +320,7 @@ class LearningCurvePredictor:
 
     def _make_error_scale(self, measured: MeasuredErrors) -> ErrorScale:
         """Return the scale of the errors that are shifted from theory to the measurements."""
-        from theory.tables.anchored_curves import LabelErrorScale, SquaredErrorScale
+        from theory.convex.anchored_curves import LabelErrorScale, SquaredErrorScale
 
         if self.table.labels:
             return LabelErrorScale(len(self.table.Z))
@@ -329,7 +328,7 @@ class LearningCurvePredictor:
 
     def _get_leave_one_out_values(self, lam: float) -> np.ndarray:
         """Return the leave-one-out stabilities or residuals (n,) of all rows."""
-        from simulate.kernels.leave_one_out import leave_one_out_loss_arguments
+        from simulate.convex.table_fits import leave_one_out_loss_arguments
 
         if lam not in self._left_out:
             self._left_out[lam] = leave_one_out_loss_arguments(self.table, self.loss, lam, self.intercept)
@@ -337,8 +336,8 @@ class LearningCurvePredictor:
 
     def _measure_errors(self, lam: np.ndarray, key: int) -> MeasuredErrors:
         """Measure the errors of fits at two sizes and the leave-one-out error at all rows."""
-        from statmech.scenarios.convex_fit import estimate_fit_seconds
-        from theory.tables.anchored_curves import MeasuredErrors
+        from statmech.kinds.convex_fit import estimate_fit_seconds
+        from theory.convex.anchored_curves import MeasuredErrors
 
         n, N = self.table.Z.shape
         seconds = sum(estimate_fit_seconds(self.loss, int(P), N) for P in self.sizes[:2])
@@ -358,7 +357,7 @@ class LearningCurvePredictor:
 
         Each fit is tested on the rows that were not examples.
         """
-        from simulate.kernels.table_fits import fit_table_rows, measure_table_errors
+        from simulate.convex.table_fits import fit_table_rows, measure_table_errors
 
         table, n = self.table, len(self.table.Z)
         if n <= P or not np.isfinite(lam):
@@ -377,7 +376,7 @@ class LearningCurvePredictor:
 
     def _compute_curves_at_penalty(self, P: np.ndarray, lam: float) -> PenaltyCurves:
         """Compute the learning curves for one penalty."""
-        from theory.tables.anchored_curves import PredictedCurve, compute_anchored_errors, standardise_stabilities
+        from theory.convex.anchored_curves import PredictedCurve, compute_anchored_errors, standardise_stabilities
 
         n, strengths = len(self.table.Z), np.full(len(P) + 1, lam)
         left = self._get_leave_one_out_values(lam)
@@ -395,7 +394,7 @@ class LearningCurvePredictor:
 
     def _compute_curves_at_best_lam(self, P: np.ndarray) -> PenaltyCurves:
         """Compute the learning curves at the penalty of smallest anchored error for each number of examples."""
-        from theory.tables.anchored_curves import PredictedCurve
+        from theory.convex.anchored_curves import PredictedCurve
 
         grid = np.log(PENALTY_GRIDS[bool(self.table.labels)])
         penalty_curves = [self._compute_curves_at_penalty(P, float(lam)) for lam in np.exp(grid)]
@@ -461,7 +460,7 @@ def _compute_log_ratio_drift(measured: MeasuredErrors, curve: PredictedCurve, sc
 
     A change of less than 2 standard errors is returned as 0.
     """
-    from theory.tables.anchored_curves import compute_log_error_ratios
+    from theory.convex.anchored_curves import compute_log_error_ratios
 
     ratios = compute_log_error_ratios(measured, curve.theory, scale)
     noise = measured.deviation / np.maximum(measured.error, scale.smallest_measurable_error)

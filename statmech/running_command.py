@@ -1,7 +1,7 @@
 """The running command: messages may recommend only the options of this command.
 
-The command line declares it (`statmech.cli.groups`). In Python no command is running, and functions take arguments
-instead of options.
+The command line declares it (`statmech.cli.command_group`). In Python no command is running, and functions take
+arguments instead of options.
 """
 
 from __future__ import annotations

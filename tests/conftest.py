@@ -26,9 +26,10 @@ import xarray as xr
 
 import simulate
 from statmech import RULES
-from statmech.cli.commands import GARBAGE_COLLECTION_THRESHOLD
-from statmech.inputs import INPUTS, Gaussian
-from statmech.results import comparison, store
+from statmech.cli.command_group import GARBAGE_COLLECTION_THRESHOLD
+from statmech.inputs.input_distributions import INPUTS, Gaussian
+from statmech.results import comparison
+from statmech.stores import zarr_store
 
 # the compiler's dearest parts: without them programs compile in half the time, and run up to ten times as long
 FEW_OPTIMISATIONS = [
@@ -99,16 +100,16 @@ DEAR_EXAMPLES = {  # pages and docstrings
     "own_data.md",
     "python.md",
     "statmech.api.draw",
-    "statmech.random_numbers.draw_normals_and_uniforms",
+    "statmech.numerics.random_numbers.draw_normals_and_uniforms",
     "statmech.results.comparison.iterate_deviation_rows",
-    "statmech.results.corrections.find_resolved_std_mask",
-    "statmech.results.corrections.find_unresolved_std_mask",
+    "statmech.results.comparison.find_resolved_std_mask",
+    "statmech.results.comparison.find_unresolved_std_mask",
     "sweeps.md",
-    "theory.ensembles.pair_fluctuations.solve_pair_fluctuations",
-    "theory.networks.escape.escape",
+    "theory.online.ensemble_fluctuations.solve_pair_fluctuations",
+    "theory.networks.plateaus.escape",
     "theory.networks.plateaus.critical_rate",
     "theory.networks.plateaus.plateau",
-    "theory.online.stationary.stationary",
+    "theory.online.stationary_states.stationary",
 }
 
 
@@ -160,7 +161,7 @@ def _few_programs():
         return
     import jax
 
-    from statmech.runtime.programs import TRACED_PACKAGES, CachedProgram
+    from statmech.runtime.compiled_programs import TRACED_PACKAGES, CachedProgram
 
     ours = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in TRACED_PACKAGES]
     for program in {it for module in ours for it in vars(module).values() if isinstance(it, CachedProgram)}:
@@ -232,7 +233,7 @@ def disagreements(simulation: xr.Dataset, theory: xr.Dataset) -> list[str]:
 
 def assert_same_bits(path, scenario, simulated=None):
     """Assert that a store has the variables, values and attributes of a simulation in memory."""
-    stored, expected = store.load(path), simulate.run(scenario) if simulated is None else simulated
+    stored, expected = zarr_store.load(path), simulate.run(scenario) if simulated is None else simulated
     assert set(stored.variables) == set(expected.variables)
     for name in expected.variables:
         np.testing.assert_array_equal(stored[name].values, expected[name].values, err_msg=str(name))
@@ -266,9 +267,9 @@ IMPORTED = (  # by the process that children are forked from: they start in mill
     "pytest",
     "xarray",
     "zarr",
-    "figures.report.html",
-    "simulate.execution.to_store",
-    "statmech.cli.commands",
+    "figures.interactive.html_report",
+    "simulate.execution.store_runs",
+    "statmech.cli.command_group",
 )
 
 
@@ -376,7 +377,7 @@ def path(tmp_path):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of few parameter combinations, so that a small sweep has several."""
-    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-3)
 
 
 @pytest.fixture

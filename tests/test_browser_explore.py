@@ -16,13 +16,13 @@ import pytest
 from conftest import quick_environment, statmech
 
 import theory
-from figures.interactive.look import ChartTheme
+from figures.interactive.chart_style import ChartTheme
 from figures.style import CURVE_COLOURS
-from statmech import config
-from statmech.results import store
+from statmech.config import config_files
+from statmech.stores import zarr_store
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
-from figures.explorer import link, settings
+from figures.explorer import settings
 from figures.explorer.page import complete_view
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -126,7 +126,7 @@ def until_printed(output):
 
 def query(view, **keys):
     """The query of a view of perceptrons with other values of some keys."""
-    return "&" + link.format_query(complete_view("rule", replace(view, config={**view.config, **keys})))
+    return "&" + settings.format_query(complete_view("rule", replace(view, config={**view.config, **keys})))
 
 
 FIRST, PRESETS = settings.get_page_settings("rule").view, settings.get_page_settings("rule").preset_views
@@ -279,7 +279,7 @@ def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_s
     press(page, "ArrowRight")  # K = 5
     after = shown(page, VOTE, lambda it: it["theory"] != before["theory"] and "K=5" in page.url)
     (tmp_path / "copied.yaml").write_text(copied(page))
-    scenario = config.load(tmp_path / "copied.yaml")
+    scenario = config_files.load(tmp_path / "copied.yaml")
     assert scenario.K == 5
     solved = theory.solve(scenario)
     for rule, x, line in zip(scenario.rule, after["x"], after["theory"], strict=True):
@@ -289,7 +289,7 @@ def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_s
 
     small = ["rule=hebb", "engine=gram", "seeds=4", "N=100", "t=1,2"]
     assert statmech("run", tmp_path / "copied.yaml", *small, "--out", tmp_path / "made") == 0
-    assert store.load(tmp_path / "made" / "simulation.zarr").sizes["seed"] == 4
+    assert zarr_store.load(tmp_path / "made" / "simulation.zarr").sizes["seed"] == 4
     assert list((tmp_path / "made").glob("*.png"))
 
 
@@ -302,7 +302,7 @@ def test_a_slider_of_the_inputs_moves_the_curve_and_is_in_the_copied_config(page
     page.wait_for_url(re.compile("spectrum.*0.45"))
     after = shown(page, VOTE, lambda it: it["theory"] != before["theory"])
     (tmp_path / "copied.yaml").write_text(copied(page))
-    scenario = config.load(tmp_path / "copied.yaml")
+    scenario = config_files.load(tmp_path / "copied.yaml")
     assert scenario.config()["inputs"] == {"spectrum": {"eigenvalues": [0.45, 1.55]}}
     solved = theory.solve(scenario).eps_g_majority_vote
     for rule, x, line in zip(scenario.rule, after["x"], after["theory"], strict=True):
@@ -480,7 +480,7 @@ def test_a_stored_result_opens_with_its_axes_as_sliders(context, tmp_path):
     for address in served(str(tmp_path / "result")):
         for page in opened(context, address):
             found = shown(page, "ε_g (vote)", lambda it: it["theory"] and it["points"])
-            stored = store.load(tmp_path / "result" / "theory.zarr")
+            stored = zarr_store.load(tmp_path / "result" / "theory.zarr")
             np.testing.assert_allclose(found["theory"], stored.eps_g_majority_vote.sel(K=5))
             press(page, "ArrowLeft")
             other = shown(page, "ε_g (vote)", lambda it, was=found["theory"]: it["theory"] != was)
@@ -549,8 +549,8 @@ EVIL = """</textarea></pre><img src=x onerror="window.owned=1"><script>window.ow
 HOSTILE = f"""
 from dataclasses import dataclass
 from statmech import Results, Scenario
-from statmech.parameters import parameter
-from statmech.rules import RULES, Hebb
+from statmech.parameters.parameter_fields import parameter
+from statmech.students.rules import RULES, Hebb
 
 EVIL = {EVIL!r}
 

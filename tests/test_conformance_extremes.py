@@ -12,14 +12,14 @@ from conftest import disagreements, start_of
 
 import simulate
 import theory
-from simulate.kernels import gram, perceptrons, vectors
+from simulate.online import gram_engine, perceptrons, weight_vector_engine
 from statmech import LEARNERS, RULES, Attention, Boosting, Scenario, ScenarioError, Stopping, StoredExamples
-from statmech.boundaries import BOUNDARIES
+from statmech.classification.boosting import BOOSTERS
+from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.errors import DivergedStudentError, StatmechError
-from statmech.order_parameters import student_coordinates
-from statmech.parameters import get_parameters
-from statmech.random_numbers import make_key_data
-from statmech.scenarios.boosting import BOOSTERS
+from statmech.numerics.random_numbers import make_key_data
+from statmech.parameters.parameter_fields import get_parameters
+from statmech.students.order_parameters import student_coordinates
 
 SMALL = (5e-324, 1e-300, 1e-160, 1e-50)
 LARGE = (*(1 / value for value in SMALL[1:]), 1.79e308)
@@ -172,17 +172,17 @@ def recorded(scenario, engine):
 @pytest.mark.parametrize(
     ("rule", "K", "engine", "dtype"),
     [
-        ("adatron", 3, gram, "float64"),
-        ("adatron", 3, vectors, "float32"),
+        ("adatron", 3, gram_engine, "float64"),
+        ("adatron", 3, weight_vector_engine, "float32"),
         *(
             pytest.param(*case, marks=pytest.mark.quick)
             for case in [
-                ("perceptron", 1, gram, "float64"),
-                ("perceptron", 1, vectors, "float32"),
-                ("hebb", 3, gram, "float32"),
-                ("hebb", 3, vectors, "float64"),
-                ("adatron_textbook", 1, gram, "float32"),
-                ("adatron_textbook", 1, vectors, "float64"),
+                ("perceptron", 1, gram_engine, "float64"),
+                ("perceptron", 1, weight_vector_engine, "float32"),
+                ("hebb", 3, gram_engine, "float32"),
+                ("hebb", 3, weight_vector_engine, "float64"),
+                ("adatron_textbook", 1, gram_engine, "float32"),
+                ("adatron_textbook", 1, weight_vector_engine, "float64"),
             ]
         ),
     ],
@@ -241,10 +241,10 @@ def test_students_learn_nothing_at_a_negligible_rate(rule):
 def test_an_infinite_margin_is_hebb_or_learns_nothing(dtype):
     make = partial(Scenario, N=50, K=2, t=[1], dtype=dtype, start={"R": 0.2})
     hebb, wide = (
-        recorded(make(**given), gram) for given in ({"rule": "hebb"}, {"rule": "perceptron", "margin": 1e300})
+        recorded(make(**given), gram_engine) for given in ({"rule": "hebb"}, {"rule": "perceptron", "margin": 1e300})
     )
     np.testing.assert_array_equal(hebb[0], wide[0])
-    none = recorded(make(rule="perceptron", margin=-1e300), gram)[0]
+    none = recorded(make(rule="perceptron", margin=-1e300), gram_engine)[0]
     np.testing.assert_allclose(none, 0.2, rtol=1e-6)
 
 

@@ -16,14 +16,14 @@ from small import SMALL
 import figures
 import simulate
 import theory
-from figures import inspection, labels, series
-from figures.report import charts
-from figures.report.html import use_mathematical_signs, write_report
+from figures import curves, inspection, labels
+from figures.interactive import report_charts
+from figures.interactive.html_report import use_mathematical_signs, write_report
 from statmech import Results, load, load_results
-from statmech.results import store
-from statmech.results.citations import get_citation_keys
-from statmech.results.study_tables import make_results_tables
-from theory.dense_lines import cache_theory_lines
+from statmech.classification.study_tables import make_results_tables
+from statmech.results.export_and_citations import get_citation_keys
+from statmech.stores import zarr_store
+from theory.solutions import cache_theory_lines
 
 pytest.importorskip("panel")  # a notebook may have loaded it; a report must contain nothing of it
 pytestmark = [pytest.mark.quick, pytest.mark.slow]
@@ -54,11 +54,13 @@ def reported(tmp_path_factory, data_folder):
 @cache
 def _reported(choice, new_folder):
     results, folder, shown = of_kind(choice), new_folder(choice), []
-    store.save(results.simulation, folder / "simulation.zarr")
+    zarr_store.save(results.simulation, folder / "simulation.zarr")
     if results.theory is not None:
-        store.save(results.theory, folder / "theory.zarr")
+        zarr_store.save(results.theory, folder / "theory.zarr")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charts, "charts", lambda given, make=charts.charts: shown.append(make(given)) or shown[-1])
+        patch.setattr(
+            report_charts, "charts", lambda given, make=report_charts.charts: shown.append(make(given)) or shown[-1]
+        )
         return write_report(folder), *shown
 
 
@@ -74,7 +76,7 @@ def test_results_can_be_written_by_to_netcdf(choice, reported):
     for part in ("simulation", "theory"):
         if getattr(results, part) is None:
             continue
-        for dataset in (getattr(results, part), store.load(file.parent / f"{part}.zarr")):
+        for dataset in (getattr(results, part), zarr_store.load(file.parent / f"{part}.zarr")):
             with xr.open_dataset(io.BytesIO(dataset.to_netcdf(engine="scipy")), engine="scipy") as found:
                 assert found.attrs["config"] == dataset.attrs["config"]
                 for name, values in dataset.data_vars.items():
@@ -84,12 +86,12 @@ def test_results_can_be_written_by_to_netcdf(choice, reported):
 @every_kind
 def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
     results = of_kind(choice)
-    variables, figure = series.select_main_variables(results), figures.draw(figures.get_overlay_name(choice), results)
+    variables, figure = curves.select_main_variables(results), figures.draw(figures.get_overlay_name(choice), results)
     assert len(figure.axes) % len(variables) == 0  # a panel for each, or one for each of several names
     assert inspection.find_figure_faults(figure) == []
     drawn = lines(figure)
     for variable in variables:
-        mean, _ = series.compute_mean_and_error(results.simulation[variable])
+        mean, _ = curves.compute_mean_and_error(results.simulation[variable])
         finite = mean.values[np.isfinite(mean.values)]
         assert all(np.isclose(drawn, value, rtol=1e-12).any() for value in finite), variable
     simulated = figures.draw("overlay", results.simulation, None)
@@ -107,16 +109,17 @@ def test_every_kind_of_scenario_has_a_chart_per_variable(choice, reported):
     results, (_, shown) = of_kind(choice), reported(choice)
     titles = {chart.name for one in shown.sets for chart in one.charts}
     constant = [said.partition(", which is ")[0] for said in shown.omitted_values if said.endswith(" throughout")]
-    judged = [it for it in series.get_variables_with_values(results).values() if it.role != "diagnostic"]
+    judged = [it for it in curves.get_variables_with_values(results).values() if it.role != "diagnostic"]
     named = {labels.plain_from_latex(it.symbol): it.long_name for it in judged}
     stated = titles | {symbol for symbol, meaning in named.items() if f"{symbol} ({meaning})" in constant}
     assert stated <= {*named}
-    names = {labels.plain_from_latex(it.symbol): name for name, it in series.get_variables_with_values(results).items()}
+    names = {labels.plain_from_latex(it.symbol): name for name, it in curves.get_variables_with_values(results).items()}
     for symbol in {*named} - stated:  # as the vote and the mean of one student
         assert any(have_equal_means(results, names[symbol], names[other]) for other in titles)
     label = labels.make_mathtext_labeller(results.scenario)
     colours = [
-        series.label_positions(results.either, axis, label) for axis in charts._choose_layout(results)[0].colour_axes
+        curves.label_positions(results.either, axis, label)
+        for axis in report_charts._choose_layout(results)[0].colour_axes
     ]
     expected = [labels.plain_from_latex(text) for texts in colours for text in texts]
     assert [label for label, _, _ in shown.legend][: len(expected)] == expected
@@ -142,7 +145,7 @@ def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_pa
     assert page.loaded() == []
     assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "img")]
     charted = [
-        variable for variable in series.get_variables_with_values(results).values() if variable.role != "diagnostic"
+        variable for variable in curves.get_variables_with_values(results).values() if variable.role != "diagnostic"
     ]
     assert charted
     assert [variable for variable in charted if use_mathematical_signs(variable.long_name) not in plain] == []

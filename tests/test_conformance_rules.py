@@ -12,15 +12,14 @@ from conftest import brief, disagreements, start_of
 
 import simulate
 import theory
-from simulate.kernels import gram, vectors
+from simulate.online import gram_engine, weight_vector_engine
 from statmech import RULES, Scenario
 from statmech.numerics.gaussian import step
-from statmech.order_parameters import angle_between_students
-from statmech.parameters import get_parameters, parameter
-from statmech.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
-from theory.fluctuations import student_noise
-from theory.online import averages, combinations, equations, trajectories
-from theory.online.averages import StudentPair, integrate_pair_average, integrate_rule_averages
+from statmech.parameters.parameter_fields import get_parameters, parameter
+from statmech.students.order_parameters import angle_between_students
+from statmech.students.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
+from theory.online import order_parameter_equations, student_fluctuations, trajectories
+from theory.online.order_parameter_equations import StudentPair, integrate_pair_average, integrate_rule_averages
 
 ANGLES = [np.pi / 2, 2.5, 1.0, 0.1, 1e-3, 1e-6]
 COSINES = [-0.3, 0.0, 0.9, 1 - 1e-9, 1.0]
@@ -148,14 +147,18 @@ def test_every_entry_of_the_gram_matrix_agrees_for_unequal_students(rule):
 @for_two_rules
 def test_a_deliberate_error_is_detected(rule, monkeypatch):
     """Without <f_i f_j> the correlation q of the students, and with it the ensemble, is wrong."""
-    monkeypatch.setattr(equations, "compute_pair_average", lambda *args: 0.0 * averages.compute_pair_average(*args))
+    monkeypatch.setattr(
+        order_parameter_equations,
+        "compute_pair_average",
+        lambda *args: 0.0 * order_parameter_equations.compute_pair_average(*args),
+    )
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    combinations.solve_batch.clear_cache()
+    order_parameter_equations.solve_batch.clear_cache()
     scenario = scenario_of(rule)
     try:
         found = disagreements(simulate.run(scenario), theory.solve(scenario))
     finally:
-        combinations.solve_batch.clear_cache()
+        order_parameter_equations.solve_batch.clear_cache()
     assert any(" q:" in line for line in found)
 
 
@@ -229,14 +232,14 @@ def test_identical_students_stay_identical(rule):
 
 @pytest.mark.quick
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", [gram, vectors])
+@pytest.mark.parametrize("engine", [gram_engine, weight_vector_engine])
 @for_two_rules
 def test_one_compilation_serves_all_values_of_a_scenario(rule, engine):
     """Rates, flips, sizes (Gram engine) and times of one shape are numbers, not programs."""
     engine._simulate_all_seeds.clear_cache()
     for eta, flip, t in [(0.5, 0.0, [0.5, 1, 3]), (1.0, 0.1, [0.2, 1, 1.5]), (2.0, 0.3, [0.1, 0.3, 0.5])]:
         name = engine.__name__.split(".")[-1]
-        N = int(50 * eta) if engine is gram else 50
+        N = int(50 * eta) if engine is gram_engine else 50
         simulate.run(scenario_of(rule, N=N, eta=eta, flip=flip, t=t, seeds=2, engine=name))
     assert len(engine._simulate_all_seeds.programs) == 1
 
@@ -283,8 +286,10 @@ def test_a_subclass_with_another_modulation_is_solved_as_a_rule_without_parents(
     alone = type("Alone", (Rule,), {"g": squared, "label": "alone", "kinks": (0.0,)})()
 
     def solved(rule, theta):
-        rates = equations.compute_logarithmic_rates(rule, rule.has_closed_form, (0.0, jax.numpy.log(theta)), 0.1, None)
-        return rates, student_noise.compute_step_moments(rule, theta, 1.0, 0.1)
+        rates = order_parameter_equations.compute_logarithmic_rates(
+            rule, rule.has_closed_form, (0.0, jax.numpy.log(theta)), 0.1, None
+        )
+        return rates, student_fluctuations.compute_step_moments(rule, theta, 1.0, 0.1)
 
     with jax.enable_x64(True):
         one, other, parent = (jax.tree.leaves(jax.jit(partial(solved, it))(1.0)) for it in (child, alone, AdaTron()))
@@ -303,12 +308,16 @@ def test_a_subclass_with_the_same_modulation_keeps_what_its_parent_has():
 
 @pytest.mark.quick
 def test_one_step_drives_the_fluctuations_as_it_does_the_order_parameters(rule):
-    """F as the average of the step whose products and second order are the noise, against `theory.online.equations`."""
+    """F as the average of the step whose products and second order are noise, against the order-parameter equations."""
     kind = RULES[rule](eta=0.8)
     with jax.enable_x64(True):
-        one = jax.jit(lambda theta, length, flip: student_noise.compute_step_moments(kind, theta, length, flip).first)
+        one = jax.jit(
+            lambda theta, length, flip: student_fluctuations.compute_step_moments(kind, theta, length, flip).first
+        )
         closed = kind.has_closed_form
-        rates = jax.jit(lambda state, flip: equations.compute_logarithmic_rates(kind, closed, state, flip, None))
+        rates = jax.jit(
+            lambda state, flip: order_parameter_equations.compute_logarithmic_rates(kind, closed, state, flip, None)
+        )
         for theta in (2.5, 1.0, 0.1, 1e-3, 1e-6):
             for length, flip in [(1.3, 0.0), (0.4, 0.2)]:
                 expected = rates((np.log(length), np.log(theta)), flip)
@@ -335,17 +344,17 @@ def test_few_nodes_serve_linear_rules(rule):
     with jax.enable_x64(True):
 
         def means(places, theta, flip):
-            terms = jax.vmap(lambda place: student_noise.compute_weighted_step_terms(kind, place, theta, 0.9, flip))(
-                places
-            )
+            terms = jax.vmap(
+                lambda place: student_fluctuations.compute_weighted_step_terms(kind, place, theta, 0.9, flip)
+            )(places)
             return jax.numpy.array([part.sum() for part in jax.tree.leaves(terms)])
 
         @jax.jit
         def by_few_and_by_many(at, flip):
-            panels = student_noise.make_stability_nodes(
-                student_noise.compute_stability_panel_edges(kind, at, 0.9), at, flip, nodes=64
+            panels = student_fluctuations.make_stability_nodes(
+                student_fluctuations.compute_stability_panel_edges(kind, at, 0.9), at, flip, nodes=64
             )
-            return means(student_noise.make_linear_rule_nodes(at, flip), at, flip), means(panels, at, flip)
+            return means(student_fluctuations.make_linear_rule_nodes(at, flip), at, flip), means(panels, at, flip)
 
         for theta in (3.0, 1.6, 1.0, 0.1, 1e-3):
             for flip in (0.0, 0.2):

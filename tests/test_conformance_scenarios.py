@@ -14,16 +14,16 @@ from conftest import assert_same_bits, few_optimisations, in_child
 from small import EVERY, MOST, SMALL
 
 from figures.explorer import settings
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import ScenarioError
-from statmech.results import chunks
-from statmech.results.fingerprints import FINGERPRINT_VARIABLE
-from statmech.results.status import read_status
-from statmech.results.store import RUN_STATE_VARIABLE
-from statmech.results.store_creation import create_store
-from statmech.scenarios.config_keys import COMMON_COORDINATES
-from statmech.scenarios.kind_registry import get_kinds
-from statmech.scenarios.registry import get_kind_name, scenario_from
+from statmech.keys.config_keys import COMMON_COORDINATES
+from statmech.keys.kind_registry import get_kinds
+from statmech.kinds.registry import get_kind_name, scenario_from
+from statmech.stores import sweep_size
+from statmech.stores.checksums import FINGERPRINT_VARIABLE
+from statmech.stores.store_creation import create_store
+from statmech.stores.store_status import read_status
+from statmech.stores.zarr_store import RUN_STATE_VARIABLE
 
 most_kinds = pytest.mark.parametrize("scenario", MOST)
 every_kind = pytest.mark.parametrize("scenario", EVERY, ids=SMALL)
@@ -32,7 +32,7 @@ WITHOUT_SLIDERS = ("rule_clusters", "rule_population")
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
 
 
 @every_kind
@@ -78,7 +78,7 @@ def test_a_kind_states_all_that_others_ask_of_it(scenario):
 
 def killed(path, config):
     """A sweep whose process dies when it has written its first chunk."""
-    chunks.TARGET_CHUNK_SECONDS = 1e-9
+    sweep_size.TARGET_CHUNK_SECONDS = 1e-9
 
     def tell(event):
         if event["event"] == "written":

@@ -27,9 +27,9 @@ import simulate.learners
 import statmech
 import theory
 from docs import executed_pages
-from statmech.config import list_shipped_configs
-from statmech.data_sets import DATA_FOLDER_ENV_VARIABLE
-from statmech.scenarios.kind_registry import get_kinds
+from statmech.config.config_files import list_shipped_configs
+from statmech.inputs.data_sets import DATA_FOLDER_ENV_VARIABLE
+from statmech.keys.kind_registry import get_kinds
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -92,7 +92,7 @@ def missing_sections(function):
 
 
 # comparison and estimators are being rewritten
-ELSEWHERE = ("statmech.results.comparison", "simulate.estimators")
+ELSEWHERE = ("statmech.results.comparison", "simulate.classification.estimators")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_files_that_a_page_names_exist(page):
 
 
 def test_a_named_file_that_does_not_exist_is_found():
-    text = "`statmech/rules.py`, `theory/`, `theory/online.py`, `docs/_build/html`, `configs/gone.yaml`"
+    text = "`statmech/students/rules.py`, `theory/`, `theory/online.py`, `docs/_build/html`, `configs/gone.yaml`"
     assert absent(text) == ["theory/online.py", "configs/gone.yaml"]
 
 
@@ -403,7 +403,7 @@ def help_texts():
     """Help of the command, its subcommands, arguments and options."""
     import typer
 
-    from statmech.cli.commands import app
+    from statmech.cli.command_group import app
 
     command = typer.main.get_command(app)
     yield "statmech", "\n".join([command.help or "", *(one.help or "" for one in command.params)])
@@ -422,7 +422,7 @@ def descriptions(schema, place="schema"):
 
 
 def schema_texts():
-    from statmech.scenarios.registry import make_config_schema
+    from statmech.kinds.registry import make_config_schema
 
     return descriptions(make_config_schema())
 
@@ -565,7 +565,7 @@ def checkout(tmp_path, monkeypatch) -> Path:
     """A small package with a page, whose cache may be made; jupyter_cache is itself again afterwards."""
     monkeypatch.delenv(DATA_FOLDER_ENV_VARIABLE, raising=False)
     monkeypatch.setattr(JupyterCacheBase, "truncate_caches", JupyterCacheBase.truncate_caches)
-    for name in ("statmech/rules.py", "configs/ensemble.yaml", "docs/tutorial.md", *executed_pages.FILES):
+    for name in ("statmech/students/rules.py", "configs/ensemble.yaml", "docs/tutorial.md", *executed_pages.FILES):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("first")
     return tmp_path
@@ -579,7 +579,7 @@ def test_pages_are_executed_again_if_the_package_a_config_or_the_data_changed_an
     assert Path(executed_pages.cache(checkout)) == before
     assert before.exists()
     seen = {before}
-    for name in ("statmech/rules.py", "configs/ensemble.yaml", *executed_pages.FILES):
+    for name in ("statmech/students/rules.py", "configs/ensemble.yaml", *executed_pages.FILES):
         (checkout / name).write_text("second")
         seen.add(Path(executed_pages.cache(checkout)))
     monkeypatch.setenv(DATA_FOLDER_ENV_VARIABLE, str(checkout / "statmech"))

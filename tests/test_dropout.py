@@ -13,11 +13,11 @@ import pytest
 import simulate
 import theory
 from statmech import Network, ScenarioError
-from statmech.networks.lattice_averages import choose_smooth_lattice_spacing
-from statmech.scenarios.network_matrices import StudentUnits
-from statmech.scenarios.registry import scenario_from
-from theory.networks import equations, structured, tasks
-from theory.networks.averages import DropoutMasks
+from statmech.keys.initial_states import StudentUnits
+from statmech.kinds.registry import scenario_from
+from statmech.students.activations import choose_smooth_lattice_spacing
+from theory.networks import anisotropic_inputs, order_parameter_equations, several_tasks
+from theory.networks.order_parameter_equations import DropoutMasks
 
 P = 0.3
 Q = [[0.5, 0.1, 0.05], [0.1, 0.4, 0.0], [0.05, 0.0, 0.6]]
@@ -39,7 +39,11 @@ KINDS = {
 
 compiled = {
     of: jax.jit(of, static_argnums=0)
-    for of in (equations.compute_row_rates, structured.compute_mode_rates, tasks.compute_task_rates)
+    for of in (
+        order_parameter_equations.compute_row_rates,
+        anisotropic_inputs.compute_mode_rates,
+        several_tasks.compute_task_rates,
+    )
 }
 
 
@@ -51,25 +55,32 @@ def rates_of(cell, v, kind):
     """The rates of R, Q and v of a cell at its start, lane by lane, with these weights v (..., L) in the output."""
     lanes = [cell] * v.shape[-1]
     start = (
-        structured.make_initial_mode_units(cell, structured.get_condensed_modes(cell))
+        anisotropic_inputs.make_initial_mode_units(cell, anisotropic_inputs.get_condensed_modes(cell))
         if kind == "two variances"
         else cell.units
     )
     units = StudentUnits(*(np.repeat(part[..., None], len(lanes), axis=-1) for part in start[:2]), v)
     if hasattr(cell, "tasks"):
         shares = np.full((cell.tasks, len(lanes)), 1 / cell.tasks)
-        return compiled[tasks.compute_task_rates](
-            tasks.make_task_equations(cell), tasks.make_task_setting(lanes), units, shares
+        return compiled[several_tasks.compute_task_rates](
+            several_tasks.make_task_equations(cell), several_tasks.make_task_setting(lanes), units, shares
         )
-    static, setting = equations.make_network_solver_options(cell), equations.make_network_setting(lanes)
+    static, setting = (
+        order_parameter_equations.make_network_solver_options(cell),
+        order_parameter_equations.make_network_setting(lanes),
+    )
     if kind == "two variances":
-        of = structured.get_condensed_modes(cell)
+        of = anisotropic_inputs.get_condensed_modes(cell)
         directions = [np.repeat(part[:, None], len(lanes), axis=-1) for part in (of.variances, of.shares, of.teacher)]
-        return compiled[structured.compute_mode_rates](static, setting, structured.ModeParameters(*directions), units)
+        return compiled[anisotropic_inputs.compute_mode_rates](
+            static, setting, anisotropic_inputs.ModeParameters(*directions), units
+        )
     static = (
         replace(static, lattice_spacing=choose_smooth_lattice_spacing(cell.activation)) if kind == "lattice" else static
     )
-    return compiled[equations.compute_row_rates](static, setting, np.asarray(equations.pack_units(units)))
+    return compiled[order_parameter_equations.compute_row_rates](
+        static, setting, np.asarray(order_parameter_equations.pack_units(units))
+    )
 
 
 def parts(rates, K):
@@ -142,7 +153,7 @@ def test_equations_without_the_variance_of_masks_are_found(name, monkeypatch):
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
     mean = DropoutMasks.mean
     monkeypatch.setattr(DropoutMasks, "mean", lambda masks, *units: 1.0 if len(units) == 4 else mean(masks, *units))
-    programs = equations.solve_network_batch, tasks.solve_task_piece
+    programs = order_parameter_equations.solve_network_batch, several_tasks.solve_task_piece
     try:
         for program in programs:
             program.clear_cache()

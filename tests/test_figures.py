@@ -18,16 +18,16 @@ from figures import (
     FIGURES_BY_KIND,
     SCENARIO_KINDS_BY_OVERLAY,
     captions,
-    concept,
-    film,
+    curves,
+    films,
     inspection,
     labels,
     legends,
     overlay,
-    series,
     style,
 )
-from figures.interactive.limits import compute_y_limits
+from figures.classification import concept_bars
+from figures.interactive.chart_axes import compute_y_limits
 from figures.published.online import fluctuations, noise_optimal
 from figures.published.stored_examples import version_space
 from statmech import (
@@ -43,9 +43,9 @@ from statmech import (
     load,
     run,
 )
-from statmech.config import list_shipped_configs
-from statmech.scenarios.composition import Composition
-from theory.dense_lines import cache_theory_lines
+from statmech.config.config_files import list_shipped_configs
+from statmech.keys.figure_key import Composition
+from theory.solutions import cache_theory_lines
 
 pytestmark = pytest.mark.quick  # of claims about what is drawn, and about equations
 
@@ -244,12 +244,12 @@ def test_the_version_space_needs_three_dimensions_and_strengths():
 def test_a_film_is_written_beside_its_figure_and_is_the_same_each_time(tmp_path):
     scenario = tiny("version_space")
     results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
-    [file] = film.save_film("version_space", results, tmp_path / "version_space")
+    [file] = films.save_film("version_space", results, tmp_path / "version_space")
     assert file.name == "version_space.gif"
-    assert film.encode_gif(film.get_film_frames("version_space", results)) == file.read_bytes()
+    assert films.encode_gif(films.get_film_frames("version_space", results)) == file.read_bytes()
     with Image.open(file) as picture:
         assert picture.n_frames == 6 + 3  # examples, then updates
-    assert film.save_film("minover", results, tmp_path / "none") == []
+    assert films.save_film("minover", results, tmp_path / "none") == []
 
 
 @pytest.mark.slow
@@ -358,9 +358,9 @@ def test_an_axis_with_a_zero_stays_linear_in_a_picture():
     scenario = Scenario(rule="hebb", N=20, t=[0, 1, 100, 1000], seeds=2)
     means = xr.Dataset({"eps_g": (("seed", "t"), [[0.5, 0.1, 1e-3, 0.0]] * 2)}, {"t": list(scenario.t)})
     results, variables = Results(scenario, means), {"eps_g": scenario.variables["eps_g"]}
-    assert series.choose_scales(results, "t", variables, lossless=True) == series.Scales()
+    assert curves.choose_scales(results, "t", variables, lossless=True) == curves.Scales()
     positive = Results(scenario, means.isel(t=slice(1, 3)))
-    assert series.choose_scales(positive, "t", variables).log_y == {"eps_g"}
+    assert curves.choose_scales(positive, "t", variables).log_y == {"eps_g"}
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
@@ -371,9 +371,9 @@ def test_no_axis_shows_what_a_comparison_calls_rounding(value):
     runs = value + np.array([[1e-16, 2e-14, 3e-12], [0.0, 1e-14, 1e-12]])
     means = xr.Dataset({"eps_g": (("seed", "t"), runs)}, {"t": list(scenario.t)})
     [ax] = overlay.draw(Results(scenario, means)).axes
-    curve = series.Curve("", np.array(scenario.t), runs.mean(axis=0), np.full(3, 1e-12))
+    curve = curves.Curve("", np.array(scenario.t), runs.mean(axis=0), np.full(3, 1e-12))
     for low, high in (ax.get_ylim(), compute_y_limits([curve], False, False)):
-        assert (low, high) == pytest.approx((value - series.EQUAL_LIMITS_MARGIN, value + series.EQUAL_LIMITS_MARGIN))
+        assert (low, high) == pytest.approx((value - curves.EQUAL_LIMITS_MARGIN, value + curves.EQUAL_LIMITS_MARGIN))
     finer = compute_y_limits([replace(curve, mean=value + 1e-6 * curve.x)], False, False)
     assert finer.high - finer.low < 1e-5
 
@@ -382,7 +382,7 @@ def test_folds_give_the_standard_error_of_each_shuffle():
     import xarray as xr
 
     folds = xr.DataArray([[0.0, 1.0, 2.0], [1.0, 1.0, 1.0]], dims=("seed", "fold"))
-    mean, error = series.compute_mean_and_error(folds)
+    mean, error = curves.compute_mean_and_error(folds)
     assert mean == 1.0
     np.testing.assert_allclose(error, (1 / np.sqrt(3) + 0) / 2)
 
@@ -412,7 +412,7 @@ def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes
     X = rng.choice(["$much_", "a long word for little"], (200, 12)).astype(object)
     y = rng.integers(0, classes, 200)
     model = SparsePerceptron(stages=25, discount=1.0).fit(X, y)
-    figure = concept.draw(model, max_bars=25)
+    figure = concept_bars.draw(model, max_bars=25)
     widths = [bar.get_width() for bar in figure.axes[0].patches]
     assert len(widths) == min(25, model.n_weights_)
     assert max(map(abs, widths)) == pytest.approx(max(term.weight for term in model.terms_))
@@ -420,7 +420,7 @@ def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes
     assert overlapping(figure) == []
     assert all(file.stat().st_size > 5000 for file in style.save_figure(figure, tmp_path / "concept"))
     with pytest.raises(ValueError, match="no bars to draw"):
-        concept.draw([])
+        concept_bars.draw([])
 
 
 def test_a_figure_of_the_other_kind_is_refused():
@@ -541,12 +541,12 @@ def test_without_corrections_no_band_is_drawn(corrected):
 def test_the_caption_and_the_report_name_the_band(corrected):
     pytest.importorskip("bokeh")
     from figures import captions
-    from figures.report import charts, html
+    from figures.interactive import html_report, report_charts
 
     said = "theory + bias ± one standard deviation of a run, to order 1/N"
     assert said in labels.plain_from_latex(captions.make_caption(corrected, "overlay"))
-    assert html._describe_bands(corrected) == f"{said}; of the vote without bias, which has no equation"
-    shown = charts.charts(corrected)
+    assert html_report._describe_bands(corrected) == f"{said}; of the vote without bias, which has no equation"
+    shown = report_charts.charts(corrected)
     assert [label for label, _, _ in shown.legend] == ["η = 0.5", "η = 1", "N = 20", "N = 500"]
     titles = {chart.name for one in shown.sets for chart in one.charts}
     assert not any("std" in title or "bias" in title for title in titles)
@@ -644,24 +644,24 @@ def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():
 def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     """The length of a noisy AdaTron reaches eta/2 in every run: its spread of order 1/sqrt(N) vanishes."""
     pytest.importorskip("bokeh")
-    from figures.explorer import chart_content
+    from figures.explorer import page_charts
 
     noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 2, 5, 20], corrections=True)
     solved = Results(noisy, None, theory.solve(noisy))
-    low, high = series.make_curve("length", "", None, solved.theory, x="t").band
+    low, high = curves.make_curve("length", "", None, solved.theory, x="t").band
     assert np.isfinite(low).tolist() == np.isfinite(high).tolist() == [True, True, True, False]
-    assert np.isfinite(series.make_curve("eps_g", "", None, solved.theory, x="t").band).all()
+    assert np.isfinite(curves.make_curve("eps_g", "", None, solved.theory, x="t").band).all()
     said = "none where terms beyond order 1/N are not small"
     assert said in legends.describe_bands(solved)
-    assert said in chart_content.format_chart_caption(solved, ("t",))
+    assert said in page_charts.format_chart_caption(solved, ("t",))
 
 
 @pytest.mark.slow
 def test_a_band_says_nothing_of_gaps_where_there_are_none(corrected):
-    from figures.explorer import chart_content
+    from figures.explorer import page_charts
 
     assert legends.UNRESOLVED_BAND_NOTE not in legends.describe_bands(corrected)
-    assert legends.UNRESOLVED_BAND_NOTE not in chart_content.format_chart_caption(corrected, ("t",))
+    assert legends.UNRESOLVED_BAND_NOTE not in page_charts.format_chart_caption(corrected, ("t",))
 
 
 @pytest.mark.parametrize("name", ["drift", "noise_optimal"])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from small import SMALL
 
-from figures import captions, labels, stated_keys
+from figures import captions, labels
 from statmech import Clusters, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples
-from statmech.parameters import get_parameters
+from statmech.parameters.parameter_fields import get_parameters
 
 # keys that say how numbers are computed, or what else is recorded
 SILENT = {
@@ -39,14 +39,14 @@ def test_a_caption_states_every_key_that_changes_the_numbers(kind):
         if symbol.startswith("$"):
             assert re.search(rf"(^|[ ;]){re.escape(labels.plain_from_latex(symbol))} = ", text), (name, text)
         else:
-            assert stated_keys.format_values(scenario, name, value) in text, (name, text)
+            assert labels.format_values(scenario, name, value) in text, (name, text)
 
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_captions_and_titles_have_no_raw_names_of_keys(kind):
     for text in (
         parameters(SMALL[kind]),
-        *map(labels.plain_from_latex, stated_keys.describe_title_values(SMALL[kind])),
+        *map(labels.plain_from_latex, labels.describe_title_values(SMALL[kind])),
     ):
         assert not RAW_NAME.search(text), text
 
@@ -65,7 +65,7 @@ AT_DEFAULTS = {
 
 @pytest.mark.parametrize(("scenario", "stated"), AT_DEFAULTS.values(), ids=AT_DEFAULTS)
 def test_parameters_at_their_default_are_in_title_and_caption(scenario, stated):
-    title = labels.plain_from_latex(", ".join(stated_keys.describe_title_values(scenario)))
+    title = labels.plain_from_latex(", ".join(labels.describe_title_values(scenario)))
     assert [words for words in stated if words not in title] == []
     assert [words for words in stated if " = " in words and words not in parameters(scenario)] == []
 
@@ -80,7 +80,7 @@ def test_parameters_of_what_learns_are_stated_at_their_default():
 def test_an_absent_effect_is_in_the_caption_but_not_in_the_title():
     scenario = Risk(loss="hinge", alpha=[1, 2])
     assert "p_f = 0" in parameters(scenario)
-    assert not any("p_f" in word for word in stated_keys.describe_title_values(scenario))
+    assert not any("p_f" in word for word in labels.describe_title_values(scenario))
 
 
 def test_a_long_axis_is_stated_by_its_range_and_inputs_by_their_parameters():

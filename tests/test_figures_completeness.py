@@ -14,8 +14,8 @@ import figures
 from figures import style
 from figures.inspection import find_figure_faults
 from statmech import ConfigError, Results, Scenario, StoredExamples, load, run
-from statmech.rules import RULES, Hebb
-from theory.dense_lines import cache_theory_lines
+from statmech.students.rules import RULES, Hebb
+from theory.solutions import cache_theory_lines
 
 pytestmark = pytest.mark.quick
 

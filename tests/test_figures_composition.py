@@ -10,12 +10,12 @@ import figures
 import simulate
 import statmech
 import theory
-from figures import arrangement, captions, exponents, measured_points, ratios, series
-from figures.grid_of_panels import make_panel_grid
+from figures import arrangement, captions, curves, derived_data, measured_points
 from figures.inspection import find_figure_faults
+from figures.panels import make_panel_grid
 from statmech import ConfigError, Inference, Network, Risk, Scenario, StoredExamples
+from statmech.keys.figure_key import Composition, read_figure_composition
 from statmech.results.results import Results
-from statmech.scenarios.composition import Composition, read_figure_composition
 
 pytestmark = pytest.mark.quick
 
@@ -59,7 +59,7 @@ def legend_of(figure):
 def test_unasked_a_figure_shows_errors_and_overlaps_without_details_and_diagnostics(losses):
     figure = figures.draw("overlay", losses)
     assert [ax.get_ylabel() for ax in figure.axes] == ["$R$", r"$\epsilon_g$", r"$\epsilon_t$"]
-    assert "gap" in series.get_variables_with_values(losses)  # which is there, and could be drawn
+    assert "gap" in curves.get_variables_with_values(losses)  # which is there, and could be drawn
     assert find_figure_faults(figure) == []
     assert "flip" not in figure.get_suptitle()
     assert r"$p_f$ = 0.05" in figure.get_suptitle()
@@ -68,12 +68,12 @@ def test_unasked_a_figure_shows_errors_and_overlaps_without_details_and_diagnost
 @pytest.mark.slow
 def test_one_student_is_drawn_once_and_a_fixed_second_layer_not_at_all():
     one = computed(Scenario(rule="hebb", K=1, N=20, t=[1, 2], seeds=3))
-    assert [*series.select_main_variables(one)] == ["R", "eps_g"]
+    assert [*curves.select_main_variables(one)] == ["R", "eps_g"]
     three = computed(Scenario(rule="hebb", K=3, N=20, t=[1, 2], seeds=3))
-    assert [*series.select_main_variables(three)] == ["R", "q", "eps_g", "eps_g_majority_vote", "eps_g_weight_mean"]
+    assert [*curves.select_main_variables(three)] == ["R", "q", "eps_g", "eps_g_majority_vote", "eps_g_weight_mean"]
     fixed = computed(Network(network="linear", N=20, t=[0, 1], seeds=3))
-    assert "v" in series.get_variables_with_values(fixed)
-    assert "v" not in series.select_main_variables(fixed)
+    assert "v" in curves.get_variables_with_values(fixed)
+    assert "v" not in curves.select_main_variables(fixed)
 
 
 @pytest.mark.parametrize("count", range(1, 12))
@@ -166,7 +166,7 @@ def test_results_may_have_a_single_value_of_x_beside_others(losses):
 
 
 def test_a_ratio_is_to_theory_where_theory_has_the_divisor(losses):
-    divided = ratios.divide_variables(losses, "R_bayes", ["eps_g"])
+    divided = derived_data.divide_variables(losses, "R_bayes", ["eps_g"])
     expected = losses.simulation.eps_g / losses.theory.R_bayes
     xr.testing.assert_allclose(divided.simulation.eps_g, expected.transpose(*losses.simulation.eps_g.dims))
     xr.testing.assert_allclose(divided.theory.eps_g, losses.theory.eps_g / losses.theory.R_bayes)
@@ -181,7 +181,7 @@ def test_a_ratio_of_simulated_variables_has_the_error_of_two_correlated_means():
     runs = xr.Dataset({"y": (("trial", "seed"), 3 * shared + 0.01 * rng.normal(size=shared.shape))})
     runs["o"] = ("trial", "seed"), shared
     scenario = Risk(loss="square", N=20, alpha=1, lam=0.1)
-    made = ratios.divide_variables(Results(scenario, runs), "o", ["y"]).simulation.y
+    made = derived_data.divide_variables(Results(scenario, runs), "o", ["y"]).simulation.y
     np.testing.assert_allclose(made.mean("seed"), runs.y.mean("seed") / runs.o.mean("seed"))
     stated = made.std("seed", ddof=1) / np.sqrt(runs.sizes["seed"])
     spread = float(made.mean("seed").std())
@@ -197,7 +197,7 @@ def test_the_jackknife_states_the_error_of_an_exponent_of_correlated_points(law)
     found = []
     for _ in range(300):
         tilt, scale = 0.05 * rng.normal(size=(2, 10, 1))
-        found.append(exponents.fit_exponent(x, np.exp(scale + (law + tilt) * np.log(x))))
+        found.append(derived_data.fit_exponent(x, np.exp(scale + (law + tilt) * np.log(x))))
     values, errors = np.array([(it.value, it.error) for it in found]).T
     assert values.std() == pytest.approx(np.sqrt((errors**2).mean()), rel=0.2)
     assert abs(values.mean() - law) < 0.012  # 0.05^2 log x, as the logarithm of a mean is not the mean of logarithms
@@ -312,7 +312,7 @@ def test_python_draws_one_or_several_results_as_asked(losses, bayes):
 
 @pytest.mark.slow
 def test_the_command_draws_results_together_and_refuses_with_one_sentence(in_scratch, capsys, monkeypatch):
-    from statmech.cli.commands import main
+    from statmech.cli.command_group import main
 
     def call(*arguments):
         monkeypatch.setattr("sys.argv", ["statmech", *arguments])

@@ -7,7 +7,7 @@ import pytest
 
 import figures
 import theory
-from figures import captions, series
+from figures import captions, curves
 from statmech import Descent, run
 
 pytestmark = pytest.mark.quick
@@ -35,7 +35,7 @@ def test_lines_of_sampled_theory_are_smooth_and_within_a_few_standard_errors(at_
 @pytest.mark.slow
 def test_the_best_epoch_of_a_run_is_not_drawn_as_it_is_that_of_all_steps_in_theory(at_one_epoch):
     assert "best_epoch" in at_one_epoch.simulation
-    assert "best_epoch" not in series.get_chart_variables(at_one_epoch.scenario)
+    assert "best_epoch" not in curves.get_chart_variables(at_one_epoch.scenario)
     labels = [ax.get_ylabel() for ax in figures.draw("overlay", at_one_epoch).axes]
     assert labels == ["$R$", r"$\epsilon_g$", r"$\epsilon_t$"]
 

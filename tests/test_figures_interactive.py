@@ -6,15 +6,14 @@ import pytest
 pytest.importorskip("bokeh", reason="the extra [explore] is not installed")
 
 import theory
-from figures import series
-from figures.interactive.chart import Chart
-from figures.interactive.curved import interpolate_smoothly
-from figures.interactive.end_labels import LABEL_LINE_LETTERS, MAX_LABEL_LINES, wrap_label
-from figures.interactive.look import LINE_CONTRAST, TEXT_CONTRAST, ChartTheme, compute_contrast
+from figures import curves as series
+from figures.interactive.chart import Chart, interpolate_smoothly
+from figures.interactive.chart_axes import LABEL_LINE_LETTERS, MAX_LABEL_LINES, wrap_label
+from figures.interactive.chart_style import LINE_CONTRAST, TEXT_CONTRAST, ChartTheme, compute_contrast
 from figures.style import CURVE_COLOURS
 from statmech import Inference, Risk
-from statmech.scenarios.variables import Variable
-from theory.scenarios import inference, risk
+from statmech.keys.variables import Variable
+from theory.kinds import bayes_inference, empirical_risk
 
 pytestmark = pytest.mark.quick
 
@@ -50,7 +49,7 @@ def test_a_line_breaks_at_a_first_order_transition_and_nowhere_else():
 @pytest.mark.slow
 def test_a_transition_that_the_solver_does_not_state_is_drawn_as_a_slope(monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr(inference, "TRANSITION_VARIABLES", {})
+    monkeypatch.setattr(bayes_inference, "TRANSITION_VARIABLES", {})
     assert len(chart_of(transition(), "m").curves["theory"].data["x"]) == 1
 
 
@@ -65,7 +64,7 @@ def test_a_line_leaves_the_chart_where_theory_diverges():
 
 def test_a_divergence_that_the_solver_does_not_state_ends_in_a_flat_top(monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr(risk, "SINGULARITIES", {})
+    monkeypatch.setattr(empirical_risk, "SINGULARITIES", {})
     assert not top_of(chart_of(least_squares(), "mse")) > 5
 
 

@@ -93,7 +93,7 @@ def test_split_gives_a_panel_per_position_with_its_title_and_one_label_per_row(r
 
 def test_a_column_of_panels_names_its_axis_once_and_each_variable_with_strips_too(results):
     from figures.overlay import draw
-    from figures.residuals import is_residual_strip
+    from figures.panels import is_residual_strip
     from figures.style import use_medium
 
     for residuals in (False, True):

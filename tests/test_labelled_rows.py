@@ -14,14 +14,17 @@ import statmech
 import theory
 from simulate.run import remarks
 from statmech import ConfigError, LabelledRows, ScenarioError, load
-from statmech.cli.commands import app
+from statmech.cli.command_group import app
 from statmech.convex.losses import Logistic, Square
-from statmech.labelled_table import make_labelled_table
-from statmech.real_table import load_named_table, make_real_table
-from statmech.scenarios.registry import scenario_from
-from statmech.table_populations import HeldOutRowsPopulation, ResampledTablePopulation
-from theory.tables.fresh_rows import FreshRowErrorPredictor
-from theory.tables.table_rows import TableRowErrorPredictor
+from statmech.inputs.labelled_tables import make_labelled_table
+from statmech.inputs.real_tables import (
+    HeldOutRowsPopulation,
+    ResampledTablePopulation,
+    load_named_table,
+    make_real_table,
+)
+from statmech.kinds.registry import scenario_from
+from theory.convex.real_tables import FreshRowErrorPredictor, TableRowErrorPredictor
 
 CLOUDS = {"loss": "logistic", "inputs": {"rows": "clouds-60"}, "P": [40, 300], "seeds": 2}
 

@@ -6,24 +6,32 @@ import numpy as np
 import pytest
 
 import statmech
-from simulate.kernels.leave_one_out import leave_one_out_loss_arguments
-from simulate.kernels.table_fits import fit_table_rows, make_table_problem, measure_table_errors
+from simulate.convex.table_fits import (
+    fit_table_rows,
+    leave_one_out_loss_arguments,
+    make_table_problem,
+    measure_table_errors,
+)
 from statmech.convex.losses import LOSSES, convert_to_stability_loss
-from statmech.labelled_table import make_labelled_table
+from statmech.inputs.labelled_tables import make_labelled_table
+from statmech.inputs.real_tables import make_real_table
 from statmech.learning_curve import LearningCurvePredictor
 from statmech.learning_curve_report import format_curve_report
 from statmech.numerics.gaussian import normal_cdf
-from statmech.real_table import make_real_table
-from theory.tables import anchored_curves
-from theory.tables.anchored_curves import (
+from theory.convex import anchored_curves
+from theory.convex.anchored_curves import (
     LabelErrorScale,
     MeasuredErrors,
     SquaredErrorScale,
     judge_theory,
     move_curve_to_errors,
 )
-from theory.tables.fresh_clusters import make_class_decomposition, predict_fresh_errors, solve_fresh_stabilities
-from theory.tables.fresh_rows import FreshRowErrorPredictor
+from theory.convex.real_tables import (
+    FreshRowErrorPredictor,
+    make_class_decomposition,
+    predict_fresh_errors,
+    solve_fresh_stabilities,
+)
 
 
 def cluster_table(seed, n, N, share, separation=1.25):
@@ -107,7 +115,7 @@ def test_fits_with_an_intercept_agree_with_theory_and_not_with_a_penalised_inter
         order = np.random.default_rng(seed).permutation(3000)
         problem = make_table_problem(table, LOSSES["logistic"](), lam, order[:P], True)
         for penalised, found in errors.items():
-            from simulate.minimisers.method import minimise
+            from simulate.convex.minimisation import minimise
 
             w = minimise(problem._replace(num_unpenalised_weights=0) if penalised else problem).w
             found.append(measure_table_errors(table, w, order[P:]).labels)

@@ -12,15 +12,16 @@ from typer.testing import CliRunner
 
 import simulate
 import theory
-from simulate.execution.to_store import run_into
-from simulate.kernels.signed_rows import SignedRows
+from simulate.execution.store_runs import run_into
+from simulate.kinds.online_table import measure_students
+from simulate.online.learning_steps import SignedRows
 from simulate.run import remarks
-from simulate.scenarios.online_rows import measure_students
-from statmech import ConfigError, OnlineClusters, OnlineRows, Scenario, data_sets, load
-from statmech.cli.commands import app
-from statmech.convex.clusters import TwoClusters
-from statmech.real_table import load_named_table
-from statmech.scenarios.registry import scenario_from
+from statmech import ConfigError, OnlineClusters, OnlineRows, Scenario, load
+from statmech.cli.command_group import app
+from statmech.convex.gaussian_clusters import TwoClusters
+from statmech.inputs import data_sets
+from statmech.inputs.real_tables import load_named_table
+from statmech.kinds.registry import scenario_from
 
 STUDENT = ("m_field", "length_field", "length", "eps_y")
 

@@ -19,9 +19,9 @@ import simulate
 import theory
 from figures.explorer import settings
 from statmech import ConfigError, ScenarioError, load, load_results
-from statmech.scenarios.kind_registry import SCENARIOS
-from statmech.scenarios.registry import make_config_schema, scenario_from
-from statmech.scenarios.variables import Variable
+from statmech.keys.kind_registry import SCENARIOS
+from statmech.keys.variables import Variable
+from statmech.kinds.registry import make_config_schema, scenario_from
 
 pytestmark = pytest.mark.quick
 

@@ -10,7 +10,7 @@ import pytest
 
 import figures
 import simulate.learners
-from statmech.config import list_shipped_configs, load
+from statmech.config.config_files import list_shipped_configs, load
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, COURSES = ((DOCS / f"{name}.md").read_text() for name in ("papers", "courses"))
@@ -36,7 +36,7 @@ def found(name):
 def subcommands():
     import typer
 
-    from statmech.cli.commands import app
+    from statmech.cli.command_group import app
 
     return typer.main.get_command(app).commands
 
@@ -90,5 +90,5 @@ def test_what_does_not_exist_is_found():
     assert commands("`statmech run minover_x tmax=3`") == [("run", "minover_x", "tmax=3")]
     assert "minover_x" not in list_shipped_configs()
     with pytest.raises(ModuleNotFoundError):
-        found("theory.boosting.bounds.gone")
+        found("theory.classification.boosting.gone")
     assert found("simulate.learners.MinOver") is simulate.learners.MinOver

@@ -9,13 +9,11 @@ from matplotlib.figure import Figure
 import figures
 import statmech
 import theory
-from figures import captions, panels, series
+from figures import captions, curves, panels
 from figures.arrangement import choose_abscissa
-from figures.finishing import finish_figure
+from figures.curves import Curve
 from figures.inspection import find_figure_faults
-from figures.panels import CurveStyle
-from figures.residuals import get_residual_strip
-from figures.series import Curve
+from figures.panels import CurveStyle, finish_figure, get_residual_strip
 from figures.style import (
     COLUMN_WIDTH,
     DATA_OUTSIDE_AXES_GID,
@@ -232,20 +230,20 @@ def test_the_command_of_a_caption_makes_the_same_scenario():
 def test_the_abscissa_of_an_overlay_is_an_axis_of_the_results():
     drawn = results(t=[5], eta=[0.5, 1, 2])
     assert choose_abscissa(drawn) == "eta"
-    assert series.choose_figure_layout(drawn, "eta").colour_axes == ()
+    assert curves.choose_figure_layout(drawn, "eta").colour_axes == ()
     assert PAGE_WIDTH == 2 * COLUMN_WIDTH
 
 
 @pytest.mark.slow
 def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_and_the_caption_says_so():
     whole = Curve("", np.arange(1, 62.0), np.arange(61.0), np.ones(61), np.arange(61.0))
-    few = series.thin_curve(whole, log=False)
+    few = curves.thin_curve(whole, log=False)
     assert np.ptp(np.diff(few.x)) == 0
     assert few.x.size == few.mean.size == few.error.size == few.theory_at_x.size == 13
     ax = Figure().subplots()
     panels.draw_curve(ax, whole, CurveStyle(get_curve_style(0), None, {}), "", filled_mask=whole.x < 31)
     assert ax.lines[-1].get_xdata().tolist() == [1, 6, 11, 16, 21, 26]  # the full ones of those that are drawn
-    uneven = series.thin_curve(whole, log=True)
+    uneven = curves.thin_curve(whole, log=True)
     assert uneven.x.size <= MAX_MARKERS_PER_CURVE
     assert {1, 61} <= {*uneven.x}
     assert (np.diff(np.log(uneven.x[3:])) < 0.45).all()

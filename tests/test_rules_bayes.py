@@ -16,9 +16,9 @@ import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, normal_density, reversed_hazard
-from statmech.parameters import get_real_parameter_family
-from statmech.rules import AdaTronTextbook, Bayes, Hebb
-from theory.online.averages import StudentPair, integrate_pair_average, integrate_rule_averages
+from statmech.parameters.parameter_fields import get_real_parameter_family
+from statmech.students.rules import AdaTronTextbook, Bayes, Hebb
+from theory.online.order_parameter_equations import StudentPair, integrate_pair_average, integrate_rule_averages
 
 START = {"length": 0.2, "R": 0.2}
 

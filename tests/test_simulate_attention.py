@@ -10,15 +10,15 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate.kernels.partial_sums import (
+from simulate.classification import attentive_perceptron
+from simulate.classification.partial_sums import (
     MIN_BLOCK_EXAMPLES,
     AttentionState,
     evaluate_margins_in_blocks,
     sum_rows_until_level,
 )
-from simulate.scenarios import attention
 from statmech import Attention, Scenario, ScenarioError, Stopping
-from statmech.boundaries import (
+from statmech.classification.stopping_boundaries import (
     BOUNDARIES,
     GAUSSIAN_WALK_OVERSHOOT,
     brownian_decision_error,
@@ -26,11 +26,15 @@ from statmech.boundaries import (
     compute_total_level_rise,
     get_check_positions,
 )
+from statmech.kinds.registry import scenario_from
 from statmech.results import comparison
-from statmech.results.chunks import compute_chunk_lengths
-from statmech.scenarios.registry import scenario_from
-from theory.stopping.attention import StoppingLevel, compute_evaluated_fraction, compute_learning_averages
-from theory.stopping.walks import approximate_decision, exact_decision
+from statmech.stores.sweep_size import compute_chunk_lengths
+from theory.classification.attentive_perceptron import (
+    StoppingLevel,
+    compute_evaluated_fraction,
+    compute_learning_averages,
+)
+from theory.classification.random_walks import approximate_decision, exact_decision
 
 
 def walk(z, w, at, tau, slope):
@@ -147,10 +151,10 @@ def by_hand(cell, world, steps):
     w, N, features, errors = world.student.copy(), cell.N, 0, 0
     mean, variance = 0.0, w @ w / N
     for step in range(steps):
-        if step % attention.EXAMPLES_PER_FEATURE_ORDER == 0:
+        if step % attentive_perceptron.EXAMPLES_PER_FEATURE_ORDER == 0:
             w = w[world.draw_feature_order()]
-            z, probes = world.draw_examples(attention.EXAMPLES_PER_FEATURE_ORDER)
-        row = step % attention.EXAMPLES_PER_FEATURE_ORDER
+            z, probes = world.draw_examples(attentive_perceptron.EXAMPLES_PER_FEATURE_ORDER)
+        row = step % attentive_perceptron.EXAMPLES_PER_FEATURE_ORDER
         tau = np.inf if probes[row] else compute_stopping_level(cell.boundary, cell.error_rate, mean, variance)
         total, seen = walk(z[row], w, cell.check_positions, tau, compute_total_level_rise(cell.boundary, mean))
         features += seen
@@ -167,10 +171,10 @@ def by_hand(cell, world, steps):
 @pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_an_attentive_student_equals_that_of_a_plain_loop(boundary, monkeypatch):
     """With blocks of one example: within a block the level is not updated."""
-    monkeypatch.setattr(attention, "EXAMPLES_PER_FEATURE_ORDER", 1)
+    monkeypatch.setattr(attentive_perceptron, "EXAMPLES_PER_FEATURE_ORDER", 1)
     scenario = Attention(attention=boundary, error_rate=0.2, N=24, chunk=5, t=[3, 20], seeds=1, probes=0.3, memory=8)
     [cell], sim = scenario.cells(), simulate.run(scenario).isel(seed=0)
-    R, features, errors = by_hand(cell, attention.AttentionSeedData(0, 0, 24, 0.3), 20 * 24)
+    R, features, errors = by_hand(cell, attentive_perceptron.AttentionSeedData(0, 0, 24, 0.3), 20 * 24)
     assert sim.R[-1] == pytest.approx(R, rel=1e-9)
     assert sim.work[-1] * 24**2 == pytest.approx(features)
     spans = np.diff(sim.t, prepend=0) * 24
@@ -257,7 +261,9 @@ def test_products_of_normals_overshoot_more_than_normals(monkeypatch):
     scenario = Attention(attention="brownian-bridge", error_rate=0.3, N=100, t=[1, 2], seeds=400, memory=2000)
     simulation = simulate.run(scenario)
     assert not disagreements(simulation, theory.solve(scenario))
-    monkeypatch.setattr("theory.stopping.attention.compute_overshoot", lambda chunk: GAUSSIAN_WALK_OVERSHOOT)
+    monkeypatch.setattr(
+        "theory.classification.attentive_perceptron.compute_overshoot", lambda chunk: GAUSSIAN_WALK_OVERSHOOT
+    )
     assert any("features" in line for line in disagreements(simulation, theory.solve(scenario)))
 
 
@@ -266,7 +272,9 @@ def test_a_fixed_order_of_features_defines_a_different_learner(monkeypatch):
     scenario = Attention(attention="constant", error_rate=0.05, N=300, chunk=3, t=[2, 20], seeds=12)
     solution = theory.solve(scenario)
     assert not disagreements(simulate.run(scenario), solution)
-    monkeypatch.setattr(attention.AttentionSeedData, "draw_feature_order", lambda self: np.arange(self.teacher.size))
+    monkeypatch.setattr(
+        attentive_perceptron.AttentionSeedData, "draw_feature_order", lambda self: np.arange(self.teacher.size)
+    )
     differences = " ".join(disagreements(simulate.run(scenario), solution))
     assert "features" in differences
     assert "eps_g" in differences

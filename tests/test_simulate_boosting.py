@@ -9,13 +9,13 @@ from conftest import brief
 import figures
 import simulate
 import theory
-from simulate.kernels import conjunctions
-from simulate.scenarios import boosting as simulation
+from simulate.classification import boosting as simulation
+from simulate.classification import conjunction_search
 from statmech import Boosting, Results, ScenarioError
+from statmech.classification.boosting import AdaBoost, BoostingCell
+from statmech.kinds.registry import scenario_from
 from statmech.results import comparison
-from statmech.scenarios.boosting import AdaBoost, BoostingCell
-from statmech.scenarios.registry import scenario_from
-from theory.boosting import bounds
+from theory.classification import boosting
 
 
 def scenario(**given):
@@ -29,9 +29,9 @@ def broken(of):
 
 
 def skip_half_of_the_pairs(monkeypatch):
-    find = conjunctions.ConjunctionSearch._find_allowed_pairs
+    find = conjunction_search.ConjunctionSearch._find_allowed_pairs
     odd = lambda search, others: find(search, others) * (np.add.outer(others, others) % 2)  # noqa: E731
-    monkeypatch.setattr(conjunctions.ConjunctionSearch, "_find_allowed_pairs", odd)
+    monkeypatch.setattr(conjunction_search.ConjunctionSearch, "_find_allowed_pairs", odd)
 
 
 SWEEP = {"s": [1, 2, 3, 5, 8], "P": [20, 200], "k": [1, 2, 3], "discount": [1.0, 0.5]}
@@ -67,7 +67,9 @@ def lacking(k):
             X, y = simulation.draw_examples(rng, simulation.draw_teacher(rng, cell), cell.N, cell.P)
             D = rng.random(cell.P) ** unevenness
             D /= D.sum()
-            right = D[conjunctions.ConjunctionSearch(1.0 * X, D * y, np.arange(cell.N), k, 1.0).best()(X) == y].sum()
+            right = D[
+                conjunction_search.ConjunctionSearch(1.0 * X, D * y, np.arange(cell.N), k, 1.0).best()(X) == y
+            ].sum()
             short.append(0.5 + 1 / (2 * cell.s) - right)
     return max(short)
 
@@ -85,10 +87,12 @@ def test_a_search_that_skips_half_of_the_pairs_violates_lemma_1(monkeypatch):
 def test_few_runs_exceed_the_bound_on_eps_g_and_most_exceed_a_wrong_one(monkeypatch):
     one = scenario(s=[1, 3], P=[30, 100, 3000], seeds=20)
     sim, sol = simulate.run(one), theory.solve(one)
-    assert float((sim.eps_g > sol.eps_g).mean()) <= bounds.BOUND_FAILURE_PROBABILITY
+    assert float((sim.eps_g > sol.eps_g).mean()) <= boosting.BOUND_FAILURE_PROBABILITY
     assert sol.eps_g.min() < 0.1
     few = scenario(s=9, P=30, N=20, seeds=20)
-    monkeypatch.setattr(bounds, "bound_log_perceptrons", lambda features, r: 0.0)  # as if there were a single function
+    monkeypatch.setattr(
+        boosting, "bound_log_perceptrons", lambda features, r: 0.0
+    )  # as if there were a single function
     assert float((simulate.run(few).eps_g > theory.solve(few).eps_g).mean()) > 0.5
 
 
@@ -135,9 +139,9 @@ def test_a_run_that_ends_before_its_bound_has_no_stages_and_is_not_judged_by_it(
 
 
 def test_a_run_that_is_abandoned_at_its_bound_violates_it(monkeypatch):
-    stage = conjunctions.BoostingStage(conjunctions.Conjunction((0,), 1), 0.4, 0.4)
+    stage = conjunction_search.BoostingStage(conjunction_search.Conjunction((0,), 1), 0.4, 0.4)
     monkeypatch.setattr(simulation, "boost_until_correct", lambda *args: ([stage], False))
-    one = scenario(s=1, cap=bounds.bound_stages(1, 200))
+    one = scenario(s=1, cap=boosting.bound_stages(1, 200))
     [(_, kept)] = comparison.count_runs_within_bounds(simulate.run(one), theory.solve(one))
     assert (kept["stages"].runs, kept["stages"].of) == (0, 6)
 
@@ -188,11 +192,13 @@ def test_flips_that_do_not_depend_on_the_inputs_leave_part_of_the_advantage_of_l
         for flip in (0.1, 0.3):
             labels = simulation.flip_labels(rng, y, flip)
             found = (
-                np.mean(conjunctions.ConjunctionSearch(1.0 * X, labels, np.arange(cell.N), 2, 1.0).best()(X) == labels)
+                np.mean(
+                    conjunction_search.ConjunctionSearch(1.0 * X, labels, np.arange(cell.N), 2, 1.0).best()(X) == labels
+                )
                 - 0.5
             )
-            left.append(bounds.guaranteed_advantage(cell.s, flip=flip) - found)
-            whole.append(bounds.guaranteed_advantage(cell.s) - found)
+            left.append(boosting.guaranteed_advantage(cell.s, flip=flip) - found)
+            whole.append(boosting.guaranteed_advantage(cell.s) - found)
     error = 0.5 / np.sqrt(20_000)
     assert max(left) < 4 * error
     assert max(whole) > 4 * error
@@ -208,7 +214,7 @@ def test_without_pairs_there_is_no_bound_for_a_teacher_of_pairs():
     assert np.all(sim.advantage >= 0)
     [(_, kept)] = comparison.count_runs_within_bounds(sim, sol)
     assert kept["stages"].of == 0
-    assert theory.solve(scenario(s=3, discount=0.0, k=1)).stages == bounds.bound_stages(3, 200)
+    assert theory.solve(scenario(s=3, discount=0.0, k=1)).stages == boosting.bound_stages(3, 200)
 
 
 def test_runs_that_satisfy_a_bound_are_counted_on_the_right_side():
@@ -232,9 +238,9 @@ def test_bounds_are_those_of_the_lemmas():
     assert sol.stages.sel(discount=1.0).values.ravel().tolist() == [125, int(162 * np.log(1000)) + 1]
     assert sol.stages.sel(discount=0.5, s=3).item() == int(72 * np.log(1000)) + 1
     np.testing.assert_allclose(sol.advantage.values[..., 0], [[1 / 6, 1 / 18], [1 / 12, 1 / 36]])
-    eps = bounds.bound_generalization_error(10**6, 0.05, bounds.bound_log_perceptrons(211, 250))
-    assert bounds.bound_sample_size(eps, 0.05, bounds.bound_log_perceptrons(211, 250)) in (10**6, 10**6 + 1)
-    assert bounds.bound_generalization_error(10, 0.05, 100.0) == 1.0
+    eps = boosting.bound_generalization_error(10**6, 0.05, boosting.bound_log_perceptrons(211, 250))
+    assert boosting.bound_sample_size(eps, 0.05, boosting.bound_log_perceptrons(211, 250)) in (10**6, 10**6 + 1)
+    assert boosting.bound_generalization_error(10, 0.05, 100.0) == 1.0
     assert "upper bound" in sol.stages.attrs["long_name"]
 
 

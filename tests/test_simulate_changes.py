@@ -14,11 +14,11 @@ from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
 import theory
-from simulate.execution.to_store import run_into
-from simulate.kernels import courses, gram, perceptrons, vectors
+from simulate.execution.store_runs import run_into
+from simulate.online import gram_engine, learning_steps, perceptrons, weight_vector_engine
 from statmech import RULES, Scenario, ScenarioError
-from statmech.random_numbers import make_key_data
-from statmech.schedules import LEARNING_RATE_SCHEDULES
+from statmech.numerics.random_numbers import make_key_data
+from statmech.parameters.schedules_and_controls import LEARNING_RATE_SCHEDULES
 
 LEVEL = 1e-4  # family-wise, of the distributions that a test compares
 ALL = {"drift": 0.3, "decay": 0.6, "schedule": {"t0": 2}}
@@ -31,7 +31,7 @@ both_engines = pytest.mark.parametrize("engine", ["gram", pytest.param("vectors"
 def traced_again(monkeypatch):
     """Programs are kept by what the files of the package say, which a planted error does not change."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    programs = gram._simulate_all_seeds, vectors._simulate_all_seeds
+    programs = gram_engine._simulate_all_seeds, weight_vector_engine._simulate_all_seeds
     for program in programs:
         program.clear_cache()
     yield
@@ -46,7 +46,7 @@ def traced_again(monkeypatch):
     [
         ("gram", 1, "adatron_textbook"),
         ("gram", 3, "perceptron"),
-        ("gram", gram.MIN_UNITS_FOR_MATRICES + 2, "adatron"),
+        ("gram", gram_engine.MIN_UNITS_FOR_MATRICES + 2, "adatron"),
         ("vectors", 3, "perceptron"),
     ],
 )
@@ -157,10 +157,10 @@ def test_a_rate_that_acts_twice_moves_the_means(engine, key):
 @both_engines
 def test_a_rate_per_block_moves_the_means(engine, monkeypatch, traced_again):
     def wrong(*arguments):
-        course = courses.compute_step_rates(*arguments)
+        course = learning_steps.compute_step_rates(*arguments)
         return course._replace(eta=0 * course.eta + course.eta[..., :1])
 
-    monkeypatch.setattr({"gram": gram, "vectors": vectors}[engine], "compute_step_rates", wrong)
+    monkeypatch.setattr({"gram": gram_engine, "vectors": weight_vector_engine}[engine], "compute_step_rates", wrong)
     assert np.abs(hebbian_deviations(engine, 17, t0=0.5)).max() > 6
 
 
@@ -168,8 +168,8 @@ def test_a_rate_per_block_moves_the_means(engine, monkeypatch, traced_again):
 @pytest.mark.slow
 def test_students_that_do_not_turn_with_the_teacher_move_the_means(monkeypatch, traced_again):
     """A rotation of two of its four terms: what they gain along the teacher, without what they lose across it."""
-    turn = gram.compute_rotation_gain
-    monkeypatch.setattr(gram, "compute_rotation_gain", lambda *given: turn(*given).at[:, 1:].set(0.0))
+    turn = gram_engine.compute_rotation_gain
+    monkeypatch.setattr(gram_engine, "compute_rotation_gain", lambda *given: turn(*given).at[:, 1:].set(0.0))
     assert np.abs(hebbian_deviations("gram", 4)).max() > 6
 
 
@@ -212,7 +212,7 @@ def test_both_engines_have_the_distribution_of_vectors_moved_one_by_one(engine, 
 
 @pytest.mark.quick
 @pytest.mark.slow
-@pytest.mark.parametrize("K", [3, gram.MIN_UNITS_FOR_MATRICES])
+@pytest.mark.parametrize("K", [3, gram_engine.MIN_UNITS_FOR_MATRICES])
 def test_the_engines_have_the_same_distribution_in_the_smallest_system(K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l where drift and decay are large, and all numbers exist."""
     p = []
@@ -271,14 +271,14 @@ def test_nothing_that_changes_traces_the_program_of_a_scenario_without_the_keys(
 
 def numbers(cell, part=slice(None)):
     with jax.enable_x64(True):
-        record = gram.run(
+        record = gram_engine.run(
             perceptrons.make_perceptron_task(cell, "float64"), make_key_data(5), np.array([0, 1, 10, 133]), part
         )
     return [np.asarray(values) for values in record[:2]]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not gram.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
+@pytest.mark.skipif(not gram_engine.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
 @pytest.mark.parametrize(
     ("rule", "K", "width", "given"),
     [
@@ -287,10 +287,10 @@ def numbers(cell, part=slice(None)):
     ],
 )
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width, given):
-    assert gram.can_split_batch(K)
+    assert gram_engine.can_split_batch(K)
     [cell] = Scenario(rule=rule, K=K, t=[1.0], **given).cells()
     whole = numbers(cell)
-    for first in (0, gram.batch(K) - width):
+    for first in (0, gram_engine.batch(K) - width):
         for values, among in zip(numbers(cell, slice(first, first + width)), whole, strict=True):
             np.testing.assert_array_equal(values, among[first : first + width])
 
@@ -316,7 +316,7 @@ def test_values_of_drift_decay_and_schedule_are_data(engine):
     from test_simulate_engines import compilations
 
     base = {"rule": "perceptron", "K": 2, "N": 30, "t": [0.5, 1], "seeds": 2, "engine": engine}
-    for program in (gram._simulate_all_seeds, vectors._simulate_all_seeds):
+    for program in (gram_engine._simulate_all_seeds, weight_vector_engine._simulate_all_seeds):
         program.clear_cache()
     first = compilations(lambda: simulate.run(Scenario(**base, drift=0.1)))
     assert first > 0
@@ -368,7 +368,7 @@ def test_weight_vectors_in_single_precision_agree_with_theory():
     [cell] = scenario.cells()
     with jax.enable_x64(True):
         assert (
-            vectors.run(
+            weight_vector_engine.run(
                 perceptrons.make_perceptron_task(cell, "float32"), make_key_data(0), np.array([3])
             ).parallel.dtype
             == jnp.float32

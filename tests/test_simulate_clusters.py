@@ -15,14 +15,15 @@ import pytest
 from conftest import assert_same_bits, quick_children
 
 import simulate
-from simulate.execution import clusters
-from simulate.execution.clusters import check_cluster_name, run_on_cluster
-from simulate.execution.to_store import run_into
-from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples, plugins
+from simulate.execution import dask_cluster
+from simulate.execution.dask_cluster import check_cluster_name, run_on_cluster
+from simulate.execution.store_runs import run_into
+from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples
 from statmech.cli import main
-from statmech.results import store
-from statmech.results.status import read_status
-from statmech.runtime.extras import MissingExtraError
+from statmech.config import user_files
+from statmech.runtime.installed_packages import MissingExtraError
+from statmech.stores import zarr_store
+from statmech.stores.store_status import read_status
 
 dask = pytest.importorskip("dask", reason="needs pip install 'statmech[cluster]'")
 distributed = pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
@@ -86,7 +87,7 @@ def known_here(user_rules):
 
 def started(workers, **config):
     """A scheduler on the loopback interface with its workers."""
-    with dask.config.set({"logging": clusters.SILENT_LOG_LEVELS, **config}):
+    with dask.config.set({"logging": dask_cluster.SILENT_LOG_LEVELS, **config}):
         return distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -136,23 +137,23 @@ def test_a_rule_that_raises_on_a_worker_is_recorded_and_stops_no_other_run(path,
     failures = read_status(path)["failures"]
     assert [event["attempt"] for event in failures] == [2, 3]
     assert "RuntimeError: no such modulation" in failures[-1]["error"]
-    assert np.isfinite(store.load(path).R.sel(rule=["hebb", "perceptron"])).all()
+    assert np.isfinite(zarr_store.load(path).R.sel(rule=["hebb", "perceptron"])).all()
 
 
 @pytest.mark.quick
 def test_a_living_worker_loads_an_edited_file_again(path, scheduler, tmp_path, monkeypatch):
     """The first run loads the file on the workers; the second must not get the old rule from them."""
     file = tmp_path / "edited.py"
-    monkeypatch.setattr(plugins, "_loaded_modules", {})
+    monkeypatch.setattr(user_files, "_loaded_modules", {})
     monkeypatch.setitem(RULES, "edited", None)
     lengths = []
     for factor in (1.0, 3.0):
         file.write_text(EDITED.format(factor=factor))
-        plugins.load_plugin(file)
+        user_files.load_plugin(file)
         scenario = Scenario(rule="edited", N=50, t=[1], seeds=6)
         assert run_on_cluster(scheduler, path, scenario, fresh=True) == (6, 0, 0)
         assert_same_bits(path, scenario)
-        lengths.append(store.load(path).length)
+        lengths.append(zarr_store.load(path).length)
     assert (lengths[1] > 1.5 * lengths[0]).all()
 
 
@@ -168,7 +169,7 @@ def stranger(address, security=None):
 @pytest.mark.timeout(120)
 def test_other_users_of_the_machine_cannot_run_code_in_a_local_cluster(scheduler):
     assert stranger(scheduler) == os.getpid()  # the port of a cluster without a key is enough
-    cluster, _ = clusters._start_local_cluster("1")
+    cluster, _ = dask_cluster._start_local_cluster("1")
     try:
         port = cluster.scheduler_address.rpartition(":")[2]
         worker = next(iter(cluster.scheduler_info["workers"]))
@@ -216,20 +217,20 @@ def test_workers_that_are_killed_repeatedly_change_no_bit(path):
 @pytest.mark.usefixtures("quick_workers")
 @pytest.mark.timeout(120)
 def test_a_chunk_that_kills_its_workers_fails_alone(path, user_rules, known_here, monkeypatch):
-    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-6)
+    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-6)
     scenario = Scenario(rule=["hebb", "deadly", "perceptron"], N=50, t=[1], seeds=3)
     preload = {"distributed.worker.preload": [str(user_rules)], "distributed.scheduler.allowed-failures": 1}
     with dask.config.set(preload):
         assert run_on_cluster("local:2", path, scenario) == (6, 3, 0)
     assert "died repeatedly" in read_status(path)["failures"][-1]["error"]
     same_of = Scenario(rule=["hebb", "perceptron"], N=50, t=[1], seeds=3)
-    np.testing.assert_array_equal(store.load(path).R.sel(rule=["hebb", "perceptron"]), simulate.run(same_of).R)
+    np.testing.assert_array_equal(zarr_store.load(path).R.sel(rule=["hebb", "perceptron"]), simulate.run(same_of).R)
 
 
 @pytest.mark.timeout(120)
 def test_a_scheduler_that_dies_loses_no_written_chunk(path, monkeypatch):
     """All optimisations of the compiler leave the bits on workers those in memory."""
-    monkeypatch.setattr(clusters, "ANSWER_TIMEOUT_SECONDS", 3.0)
+    monkeypatch.setattr(dask_cluster, "ANSWER_TIMEOUT_SECONDS", 3.0)
     scenario, cluster, written = Scenario(**SWEEP | {"rule": "adatron"}), started(1), []
 
     def end(event):
@@ -256,7 +257,7 @@ class AnsweredByNobody:
 
 
 def test_a_scheduler_that_dies_before_a_result_is_fetched_is_not_a_fault_of_files():
-    workers = clusters.DaskWorkers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
+    workers = dask_cluster.DaskWorkers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
     with pytest.raises(ClusterError, match=r"scheduler is gone \(CommClosedError\).*rerun the same command"):
         workers._get_task_result(AnsweredByNobody())
 
@@ -274,7 +275,7 @@ class Late:
 
 def test_a_result_that_a_busy_machine_sends_late_is_waited_for():
     """Half of the runs whose workers were killed ended after eight seconds, at a load of 8: "the scheduler is gone"."""
-    workers = clusters.DaskWorkers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
+    workers = dask_cluster.DaskWorkers(None, "tcp://127.0.0.1:8786", 1.0, lambda: None)
     assert workers._get_task_result(Late()) == "late"
 
 
@@ -290,7 +291,7 @@ def test_without_workers_a_run_ends_in_time_and_its_store_is_intact(path):
 
 
 def test_a_scheduler_that_does_not_answer_is_reported_within_seconds(in_scratch, monkeypatch, capsys):
-    monkeypatch.setattr(clusters, "ANSWER_TIMEOUT_SECONDS", 2.0)
+    monkeypatch.setattr(dask_cluster, "ANSWER_TIMEOUT_SECONDS", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr(sys, "argv", ["statmech", "simulate", "ensemble", "--dask", where])

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from conftest import brief
 
-from simulate.kernels.conjunctions import Conjunction, ConjunctionSearch, boost_conjunctions, compute_weighted_vote
-from theory.boosting import bounds
+from simulate.classification.conjunction_search import (
+    Conjunction,
+    ConjunctionSearch,
+    boost_conjunctions,
+    compute_weighted_vote,
+)
+from theory.classification import boosting
 
 
 def examples(seed, m=40, n=7):
@@ -309,7 +314,7 @@ def test_boosting_is_right_within_the_stages_and_by_the_advantage_of_theory(s):
     for _ in range(4):
         X = (rng.random((150, 8)) < 0.5).astype(float)
         y = teacher(rng, X, s)
-        stages = list(boost_conjunctions(X, y, np.arange(8), 2, bounds.bound_stages(s, len(y)), discount=1.0))
+        stages = list(boost_conjunctions(X, y, np.arange(8), 2, boosting.bound_stages(s, len(y)), discount=1.0))
         assert all(stage.error <= 0.5 - 1 / (2 * s) + 1e-12 for stage in stages)
         assert np.array_equal(np.sign(compute_weighted_vote(stages, X)), y)
 
@@ -317,7 +322,7 @@ def test_boosting_is_right_within_the_stages_and_by_the_advantage_of_theory(s):
 def test_the_training_error_stays_below_its_bound():
     X, y = examples(5, m=120)
     stages = list(boost_conjunctions(X, y, np.arange(7), 2, 40))
-    bound = bounds.bound_training_error([stage.error for stage in stages])
+    bound = boosting.bound_training_error([stage.error for stage in stages])
     for T in range(1, len(stages) + 1):
         assert np.mean(np.sign(compute_weighted_vote(stages[:T], X)) != y) <= bound[T - 1] + 1e-12
     assert bound[-1] < 1
@@ -340,13 +345,13 @@ def test_counts_equal_the_number_of_listed_conjunctions():
             for c in itertools.combinations(range(10), j)
             if len({attributes[i] for i in c}) == j
         ]
-        assert bounds.count_conjunctions(sizes, k) == len(listed)
-    assert bounds.count_conjunctions(10, 3) == 10 + 45 + 120
+        assert boosting.count_conjunctions(sizes, k) == len(listed)
+    assert boosting.count_conjunctions(10, 3) == 10 + 45 + 120
 
 
 def test_the_sample_size_is_a_fixed_point():
-    m = bounds.sufficient_examples(30, 2, s=2, eps=0.1, delta=0.05)
-    size = bounds.bound_log_perceptrons(bounds.count_conjunctions(30, 2) + 1, bounds.bound_stages(2, m))
-    assert bounds.bound_sample_size(0.1, 0.05, size) <= m
-    smaller = bounds.bound_log_perceptrons(bounds.count_conjunctions(30, 2) + 1, bounds.bound_stages(2, m // 2))
-    assert bounds.bound_sample_size(0.1, 0.05, smaller) > m // 2
+    m = boosting.sufficient_examples(30, 2, s=2, eps=0.1, delta=0.05)
+    size = boosting.bound_log_perceptrons(boosting.count_conjunctions(30, 2) + 1, boosting.bound_stages(2, m))
+    assert boosting.bound_sample_size(0.1, 0.05, size) <= m
+    smaller = boosting.bound_log_perceptrons(boosting.count_conjunctions(30, 2) + 1, boosting.bound_stages(2, m // 2))
+    assert boosting.bound_sample_size(0.1, 0.05, smaller) > m // 2

@@ -11,14 +11,14 @@ from scipy.stats import norm, t
 
 import simulate
 import theory
-from simulate.kernels import deferred, explicit_data
-from simulate.kernels.deferred import DeferredInputs
-from simulate.kernels.example_batches import iterate_batches
+from simulate.convex import deferred_descent, explicit_descent
+from simulate.convex.deferred_descent import DeferredInputs
+from simulate.convex.explicit_descent import iterate_batches
 from statmech import Descent, Scenario
-from statmech.results.corrections import predict_mean_and_std
-from theory.descent.replicas import compute_descent_curves
+from statmech.results.comparison import predict_mean_and_std
+from theory.stored_examples.descent_dynamics import compute_descent_curves
 
-ENGINES = pytest.mark.parametrize("engine", [deferred, explicit_data])
+ENGINES = pytest.mark.parametrize("engine", [deferred_descent, explicit_descent])
 RUNS = 1500  # see an error of 10 % in a variance, and at N = 20 all the planted ones
 FEW = 500  # see most of the planted errors at z = 8 or more
 RARE = 1e-3  # probability that some comparison of a setting exceeds its bound if both engines are right
@@ -58,7 +58,7 @@ def sample(engine, cell, runs=RUNS, seed=0):
 
 @cache
 def explicit_sample(name):
-    return sample(explicit_data, cell_of(**SETTINGS[name]))
+    return sample(explicit_descent, cell_of(**SETTINGS[name]))
 
 
 def deviations(one, other):
@@ -82,7 +82,7 @@ def bound(z):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_deferred_inputs_are_distributed_as_explicit_ones(name):
-    z = deviations(sample(deferred, cell_of(**SETTINGS[name]), seed=1), explicit_sample(name))
+    z = deviations(sample(deferred_descent, cell_of(**SETTINGS[name]), seed=1), explicit_sample(name))
     assert abs(z).max() < bound(z)
 
 
@@ -161,13 +161,13 @@ def test_an_error_planted_in_the_ladder_is_found(error, monkeypatch):
 
 @pytest.mark.slow
 def test_a_penalty_that_forgets_the_size_of_a_batch_is_found(monkeypatch):
-    monkeypatch.setattr(deferred, "add_penalty_force", lambda cell, force, z: force + cell.lam * z)
+    monkeypatch.setattr(deferred_descent, "add_penalty_force", lambda cell, force, z: force + cell.lam * z)
     assert_found("shuffle, schedule", FEW)
 
 
 def assert_found(name, runs):
     with np.errstate(all="ignore"):
-        z = deviations(sample(deferred, cell_of(**SETTINGS[name]), runs, seed=1), explicit_sample(name))
+        z = deviations(sample(deferred_descent, cell_of(**SETTINGS[name]), runs, seed=1), explicit_sample(name))
     assert not abs(z).max() < 1.3 * bound(z)
 
 
@@ -189,7 +189,7 @@ BESIDE_THEORY = {
 def test_large_runs_agree_with_theory(name):
     cell, runs = cell_of(**LARGE | BESIDE_THEORY[name]), 64
     solution = compute_descent_curves(cell)
-    found = [deferred.run(cell, np.random.default_rng(seed)) for seed in range(runs)]
+    found = [deferred_descent.run(cell, np.random.default_rng(seed)) for seed in range(runs)]
     values = {name: np.array([run[name] for run in found]) for name in found[0]}
     z = np.stack(
         [
@@ -212,7 +212,7 @@ def test_large_runs_agree_with_theory(name):
 def test_one_pass_of_single_examples_is_the_online_rule(loss, rule):
     N, start = 50, {"length": 1, "R": 0.3}
     cell = cell_of(loss=loss, N=N, batch=1 / (2 * N), epochs=[0.5, 1], eta=1, flip=0.1, start=start)
-    along, length, *_ = sample(explicit_data, cell, runs=300)
+    along, length, *_ = sample(explicit_descent, cell, runs=300)
     online = Scenario(rule=rule, N=N, t=[1, 2], flip=0.1, start=start, corrections=True)
     solution = theory.solve(online)
     for name, values in {"R": along / length, "length": length}.items():
@@ -296,12 +296,12 @@ def test_a_batch_with_replacement_is_a_subset_of_its_size():
 
 
 MEASURED = [
-    (deferred, {"N": 1000, "epochs": [40]}),
-    (deferred, {"N": 500, "batch": 0.25, "epochs": [5], "loss": "hinge"}),
-    (deferred, {"N": 10**7, "alpha": 1e-4, "epochs": [40], "loss": "hinge", "start": {"length": 1}}),
-    (deferred, {"N": 50, "alpha": 400, "epochs": [100], "eta": 1e-3}),
-    (explicit_data, {"N": 300, "epochs": [5]}),
-    (explicit_data, {"N": 300, "epochs": [5], "batch": 0.5}),
+    (deferred_descent, {"N": 1000, "epochs": [40]}),
+    (deferred_descent, {"N": 500, "batch": 0.25, "epochs": [5], "loss": "hinge"}),
+    (deferred_descent, {"N": 10**7, "alpha": 1e-4, "epochs": [40], "loss": "hinge", "start": {"length": 1}}),
+    (deferred_descent, {"N": 50, "alpha": 400, "epochs": [100], "eta": 1e-3}),
+    (explicit_descent, {"N": 300, "epochs": [5]}),
+    (explicit_descent, {"N": 300, "epochs": [5], "batch": 0.5}),
 ]
 
 

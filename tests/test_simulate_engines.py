@@ -14,17 +14,17 @@ from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
 import theory
-from simulate.execution.units import make_simulator
-from simulate.kernels import gram, perceptrons, vectors
-from simulate.kernels.field_steps import compute_block_modulations
-from simulate.kernels.perceptrons import PerceptronLearner
-from simulate.scenarios import batches
+from simulate.execution.work_units import make_simulator
+from simulate.kinds import seed_batches
+from simulate.online import gram_engine, perceptrons, weight_vector_engine
+from simulate.online.learning_steps import compute_block_modulations
+from simulate.online.perceptrons import PerceptronLearner
 from statmech import RULES, Scenario, ScenarioError
-from statmech.parameters import get_real_parameter_family
-from statmech.random_numbers import make_key_data
-from statmech.runtime import programs
-from statmech.scenarios.registry import scenario_from
-from theory.online import combinations
+from statmech.kinds.registry import scenario_from
+from statmech.numerics.random_numbers import make_key_data
+from statmech.parameters.parameter_fields import get_real_parameter_family
+from statmech.runtime import compiled_programs
+from theory.online import order_parameter_equations
 
 LEVEL = 1e-4  # family-wise, over all distributions compared
 both_engines = pytest.mark.parametrize("engine", ["gram", pytest.param("vectors", marks=pytest.mark.slow)])
@@ -72,7 +72,9 @@ def step_by_step(rule, teacher, students, inputs, right):
 
 @pytest.mark.quick
 @pytest.mark.slow
-@pytest.mark.parametrize(("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram.MIN_UNITS_FOR_MATRICES)])
+@pytest.mark.parametrize(
+    ("rule", "K"), [*((rule, 2) for rule in RULES), ("perceptron", gram_engine.MIN_UNITS_FOR_MATRICES)]
+)
 def test_the_engines_have_the_same_distribution(rule, K):
     """Two-sample Kolmogorov-Smirnov tests of R, q, l at the least N; of one rule and of many students at 50, too."""
     p = []
@@ -95,15 +97,17 @@ def test_a_deliberate_error_changes_the_distribution(planted, monkeypatch):
     """A chi-square with the wrong degrees of freedom, or inputs of a block without their common part."""
     scenario = Scenario(rule="hebb", K=2, N=12, t=[2.0], seeds=3000)
     right = simulate.run(scenario)
-    chi_variable, rows = gram.draw_chi, gram.make_input_rows
+    chi_variable, rows = gram_engine.draw_chi, gram_engine.make_input_rows
     if planted == "degrees of freedom":
-        monkeypatch.setattr(gram, "draw_chi", lambda key, d, *others: chi_variable(key, d + 2, *others))
+        monkeypatch.setattr(gram_engine, "draw_chi", lambda key, d, *others: chi_variable(key, d + 2, *others))
     else:
-        monkeypatch.setattr(gram, "make_input_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0))
+        monkeypatch.setattr(
+            gram_engine, "make_input_rows", lambda normals, chi, n: rows(normals, chi, n).at[:, n:].set(0.0)
+        )
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     wrong = simulate.run(Scenario(**{**scenario.config(), "key": 1}))
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     assert ks_2samp(right.length[:, 0, 0], wrong.length[:, 0, 0]).pvalue < 1e-6
 
 
@@ -111,12 +115,12 @@ def numbers(cell, part=slice(None)):
     """Parts along and across the teacher of a batch's seeds, or of a part of them, recorded four times."""
     with jax.enable_x64(True):
         key, steps = make_key_data(5), np.array([0, 1, 10, 133])
-        record = gram.run(perceptrons.make_perceptron_task(cell, "float64"), key, steps, part)
+        record = gram_engine.run(perceptrons.make_perceptron_task(cell, "float64"), key, steps, part)
     return [np.asarray(values) for values in record[:2]]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not gram.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
+@pytest.mark.skipif(not gram_engine.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
 @pytest.mark.parametrize(  # every rule but that of tests/test_conformance_rules.py, all K that are cut, all widths
     ("rule", "K", "width"),
     [
@@ -129,12 +133,12 @@ def numbers(cell, part=slice(None)):
 )
 def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
     """At the least N, with label noise, and from a start."""
-    assert gram.can_split_batch(K)
+    assert gram_engine.can_split_batch(K)
     for given in ({"N": K + 1}, {"N": 1000, "flip": 0.1}, {"N": 100, "eta": 0.3, "start": {"R": 0.2}}):
         [cell] = Scenario(rule=rule, K=K, t=[1.0], **{**given, "start": start_of(rule, given.get("start"))}).cells()
         whole = numbers(cell)
         assert np.ptp(whole[0][:, -1], axis=0).min() > 0  # the seeds differ
-        for first in (0, gram.batch(K) - width):
+        for first in (0, gram_engine.batch(K) - width):
             for values, among in zip(numbers(cell, slice(first, first + width)), whole, strict=True):
                 np.testing.assert_array_equal(values, among[first : first + width])
 
@@ -151,11 +155,11 @@ def test_a_part_of_a_batch_has_the_bits_of_the_whole(rule, K, width):
 def test_a_short_run_has_the_bits_of_a_long_one(given, monkeypatch):
     """Its program is compiled in half the time."""
     scenario = scenario_from({**given, "N": 300, "t": [0.5, 3], "seeds": 8})
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     short = simulate.run(scenario)
-    monkeypatch.setattr(gram, "MAX_FAST_COMPILE_STEPS", 0)
+    monkeypatch.setattr(gram_engine, "MAX_FAST_COMPILE_STEPS", 0)
     xr.testing.assert_identical(simulate.run(scenario), short)
-    assert [program.fast_compile for program, *_ in gram._simulate_all_seeds.programs] == [True, False]
+    assert [program.fast_compile for program, *_ in gram_engine._simulate_all_seeds.programs] == [True, False]
 
 
 @pytest.mark.slow
@@ -164,10 +168,10 @@ def test_a_program_of_too_few_optimisations_has_other_bits(monkeypatch):
     scenario = Scenario(rule="hebb", K=1, N=300, t=[0.5, 3], seeds=8)
     short = simulate.run(scenario)
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     with few_optimisations():
         fewer = simulate.run(scenario)
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     assert not fewer.R.equals(short.R)
     np.testing.assert_allclose(fewer.R, short.R, rtol=1e-6)
 
@@ -191,7 +195,7 @@ def test_a_run_is_short_by_all_steps_of_its_program(given, short):
     } == {short}
 
 
-@pytest.mark.skipif(not gram.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
+@pytest.mark.skipif(not gram_engine.HAS_WIDTH_INDEPENDENT_BITS, reason="whole batches are simulated")
 @pytest.mark.parametrize(
     ("seeds", "K", "others", "workers", "widths"),
     [
@@ -208,7 +212,7 @@ def test_a_run_is_short_by_all_steps_of_its_program(given, short):
     ],
 )
 def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seeds, K, others, workers, widths):
-    monkeypatch.setattr(batches, "count_cores", lambda: workers)
+    monkeypatch.setattr(seed_batches, "count_cores", lambda: workers)
     eta = list(np.linspace(0.5, 1, others))
     scenario = Scenario(rule="hebb", K=K, N=50, t=[1], seeds=seeds, eta=eta)
     units = list(make_simulator(scenario).units(list(scenario.cells()), range(seeds)))
@@ -216,12 +220,12 @@ def test_a_batch_is_cut_where_there_are_fewer_units_than_cores(monkeypatch, seed
     found = [seed for unit in units for seed in range(unit.seeds.start, unit.seeds.stop)]
     assert found == others * list(range(seeds))
     for unit in units:
-        assert unit.seeds.start - unit.batch_index * gram.batch(K) == unit.simulated_batch_slice.start
+        assert unit.seeds.start - unit.batch_index * gram_engine.batch(K) == unit.simulated_batch_slice.start
 
 
 @jax.jit
 def chi_variables(degrees):
-    return gram.draw_chi(jax.random.key(0), degrees, (*np.shape(degrees)[:-1], 20_000))
+    return gram_engine.draw_chi(jax.random.key(0), degrees, (*np.shape(degrees)[:-1], 20_000))
 
 
 @pytest.mark.quick
@@ -246,7 +250,9 @@ def test_zero_degrees_of_freedom_give_zero_length():
 @pytest.mark.slow
 def test_many_students_are_as_exact_as_few():
     """The matrix form of the Gram engine agrees with theory and handles identical students, whose LQ has rank one."""
-    scenario = Scenario(rule="perceptron", K=gram.MIN_UNITS_FOR_MATRICES + 3, N=1000, t=[0.5, 2], seeds=64, flip=0.1)
+    scenario = Scenario(
+        rule="perceptron", K=gram_engine.MIN_UNITS_FOR_MATRICES + 3, N=1000, t=[0.5, 2], seeds=64, flip=0.1
+    )
     assert disagreements(simulate.run(scenario), theory.solve(scenario)) == []
     same = simulate.run(Scenario(**{**scenario.config(), "start": {"q": 1.0}, "N": 40, "seeds": 2}))
     np.testing.assert_allclose(same.q, 1.0, rtol=1e-12)
@@ -295,7 +301,7 @@ def compilations(work):
         if (
             listening
             and event.endswith("backend_compile_duration")
-            and fun_name != f"jit({programs.trivial_program.__name__})"
+            and fun_name != f"jit({compiled_programs.trivial_program.__name__})"
         ):
             events.append(event)
 
@@ -313,8 +319,8 @@ def test_a_sweep_compiles_once(solve):
     base = {"rule": "perceptron", "K": 2, "N": 50, "t": [0.5, 1, 2, 3, 4, 5, 6], "seeds": 2, "eta": [0.5, 2]}
     other = {"eta": [0.1, 3], "flip": 0.1, "t": [0.7, 2, 3, 4, 5, 6, 7], "N": 60, "start": {"R": 0.5, "q": 0.4}}
     for program in (
-        gram._simulate_all_seeds,
-        combinations.solve_batch,
+        gram_engine._simulate_all_seeds,
+        order_parameter_equations.solve_batch,
     ):  # another test of this process may have called them
         program.clear_cache()
     assert compilations(lambda: solve(Scenario(**base))) > 0
@@ -335,7 +341,7 @@ def test_single_precision_agrees_with_theory(engine):
     scenario = Scenario(rule="perceptron", K=2, N=500, t=[2.0], seeds=32, dtype="float32", engine=engine)
     [cell] = scenario.cells()
     with jax.enable_x64(True):
-        module = {"gram": gram, "vectors": vectors}[engine]
+        module = {"gram": gram_engine, "vectors": weight_vector_engine}[engine]
         assert (
             module.run(
                 perceptrons.make_perceptron_task(cell, "float32"), make_key_data(0), np.array([10])
@@ -350,7 +356,7 @@ def test_single_precision_agrees_with_theory(engine):
 def test_the_triangular_factor_keeps_inner_products(K, dtype):
     rows = np.random.default_rng(K).standard_normal((K, K + 4, 2)).astype(dtype)
     with jax.enable_x64(True):
-        lower = np.asarray(jax.jit(gram.compute_lq_factor)(rows))
+        lower = np.asarray(jax.jit(gram_engine.compute_lq_factor)(rows))
     assert lower.dtype == dtype
     np.testing.assert_array_equal(lower[np.triu_indices(K, 1)], 0)
     inner = (np.einsum("kil,jil->kjl", factor, factor) for factor in (lower, rows))
@@ -389,15 +395,15 @@ def test_labels_are_flipped_as_often_as_stated():
 @pytest.mark.quick
 @pytest.mark.slow
 def test_progress_is_reported_to_the_end(monkeypatch):
-    monkeypatch.setattr(batches, "count_cores", lambda: 2)  # on more, batches are cut
+    monkeypatch.setattr(seed_batches, "count_cores", lambda: 2)  # on more, batches are cut
     reports = []
     simulate.run(Scenario(rule="hebb", N=10, t=[0, 1], seeds=200), lambda done, total: reports.append((done, total)))
     assert reports == [(k, 4) for k in (1, 2, 3, 4)]
-    assert vectors.batch(3) > 0
+    assert weight_vector_engine.batch(3) > 0
 
 
 def test_one_program_serves_many_numbers_of_recorded_times():
-    lengths = [len(gram.pad_recorded_steps(np.arange(T))) for T in (1, 32, 33, 128, 129)]
+    lengths = [len(gram_engine.pad_recorded_steps(np.arange(T))) for T in (1, 32, 33, 128, 129)]
     assert lengths == [32, 32, 128, 128, 256]
 
 

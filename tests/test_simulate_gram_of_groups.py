@@ -10,10 +10,10 @@ from scipy.stats import ks_2samp
 
 import simulate
 import theory
-from simulate.kernels import gram_of_groups, perceptrons
+from simulate.online import grouped_gram_engine, perceptrons
 from statmech import Scenario
-from statmech.modes import compute_group_sizes
-from statmech.random_numbers import make_key_data
+from statmech.inputs.covariance_modes import compute_group_sizes
+from statmech.numerics.random_numbers import make_key_data
 
 pytestmark = pytest.mark.quick
 
@@ -31,9 +31,12 @@ def cell_of(teacher="random", **given):
 def chain(cell, seeds):
     """Cosines and lengths, as vectors and as fields, of seeds of the engine: (seeds, T, values)."""
     with jax.enable_x64(True):
-        task, batches = perceptrons.make_perceptron_task(cell, "float64"), -(-seeds // gram_of_groups.GROUP_BATCH_SEEDS)
+        task, batches = (
+            perceptrons.make_perceptron_task(cell, "float64"),
+            -(-seeds // grouped_gram_engine.GROUP_BATCH_SEEDS),
+        )
         steps = np.rint(np.array(T) * N).astype(int)
-        made = [gram_of_groups.run(task, make_key_data(10 + batch), steps) for batch in range(batches)]
+        made = [grouped_gram_engine.run(task, make_key_data(10 + batch), steps) for batch in range(batches)]
     parts = [part for part in zip(*made, strict=True) if part[0] is not None]
     along, across, *fields = (np.concatenate(part)[:seeds] for part in parts)
     return described(along[..., 0], across), described(fields[0][..., 0], fields[1])
@@ -122,17 +125,17 @@ def test_a_deliberate_error_changes_the_law(planted, monkeypatch):
     """A chi with one degree too many in each group; a student's length in units of its field's deviation."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
     if planted == "degrees of freedom":
-        chi = gram_of_groups.draw_chi
-        monkeypatch.setattr(gram_of_groups, "draw_chi", lambda key, d, shape: chi(key, d + 1, shape))
+        chi = grouped_gram_engine.draw_chi
+        monkeypatch.setattr(grouped_gram_engine, "draw_chi", lambda key, d, shape: chi(key, d + 1, shape))
     else:
         begin, spread = perceptrons.PerceptronLearner.start_block, np.mean(VARIANCES)
         monkeypatch.setattr(
             perceptrons.PerceptronLearner, "start_block", lambda self, kept, square: begin(self, kept, spread * square)
         )
-    gram_of_groups._simulate_all_seeds.clear_cache()
+    grouped_gram_engine._simulate_all_seeds.clear_cache()
     cell = cell_of(rule="adatron", K=1)
     p = smallest(cell, 4000, np.random.default_rng(4))
-    gram_of_groups._simulate_all_seeds.clear_cache()
+    grouped_gram_engine._simulate_all_seeds.clear_cache()
     assert p < 1e-6
 
 

@@ -11,11 +11,11 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate.kernels import message_passing
-from simulate.kernels.message_passing import iterate_messages
+from simulate.convex import message_passing
+from simulate.convex.message_passing import iterate_messages
 from statmech import Inference, ScenarioError
 from statmech.convex.teachers import SignTeacher
-from statmech.convex.weights import Binary, Gauss
+from statmech.convex.weight_distributions import Binary, Gauss
 
 SMALL = {"N": 60, "steps": 8, "seeds": 3}
 SWEEPS = [

@@ -11,13 +11,13 @@ from conftest import statmech
 
 import simulate
 from simulate.execution.chunks import simulate_stored_chunk
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import Scenario, ScenarioError, StoreError, load
-from statmech.results import store
-from statmech.results.store_creation import create_store
-from statmech.results.stored_config import decode_attributes
-from statmech.results.sweep_store import SweepStore
-from statmech.results.verification import verify_results
+from statmech.stores import zarr_store
+from statmech.stores.dataset import decode_attributes
+from statmech.stores.store_creation import create_store
+from statmech.stores.store_status import verify_results
+from statmech.stores.sweep_store import SweepStore
 
 pytestmark = pytest.mark.quick
 
@@ -46,13 +46,13 @@ def scenario(seeds=8):
 @pytest.mark.parametrize("seeds", [8, 128], ids=["again", "more seeds"])
 def test_runs_on_changed_data_are_not_mixed_with_those_stored(seeds, here, path):
     run_into(path, scenario())
-    before = store.load(path)
+    before = zarr_store.load(path)
     table(here / "x.csv", 1)
     with pytest.raises(StoreError, match=r"from other data than x\.csv contains now, so its runs cannot be mixed"):
         run_into(path, scenario(seeds))
-    assert store.load(path).identical(before)
+    assert zarr_store.load(path).identical(before)
     run_into(path, scenario(seeds), fresh=True)
-    assert not np.array_equal(store.load(path).R[:8], before.R)
+    assert not np.array_equal(zarr_store.load(path).R[:8], before.R)
 
 
 @pytest.mark.slow
@@ -61,7 +61,7 @@ def test_the_same_numbers_written_in_another_way_are_the_same_data(here, path):
     np.save(here / "x.npy", np.loadtxt(here / "x.csv", delimiter=","))
     np.savetxt(here / "x.csv", np.load(here / "x.npy"), delimiter=" , ", fmt="%.25e")
     assert run_into(path, scenario(16)) == (16, 0, 0)
-    np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario(16)).R)
+    np.testing.assert_array_equal(zarr_store.load(path).R, simulate.run(scenario(16)).R)
 
 
 @pytest.mark.slow
@@ -77,9 +77,9 @@ def test_a_file_that_changes_while_python_runs_is_read_again(here):
 def test_results_are_read_exported_and_verified_without_the_data_file(here, path, capsys):
     (here / "rows.yaml").write_text("rule: hebb\nN: 5\nt: [1, 4]\nseeds: 8\ninputs: {rows: {path: x.csv}}\n")
     assert statmech("run", "rows.yaml", "--out", path.parent) == 0
-    expected = store.load(path)
+    expected = zarr_store.load(path)
     (here / "x.csv").unlink()
-    assert store.load(path).identical(expected)
+    assert zarr_store.load(path).identical(expected)
     assert verify_results(path).is_sound
     assert statmech("status", path.parent) == 0
     assert statmech("report", path.parent) == 0
@@ -114,7 +114,7 @@ def test_a_store_that_does_not_know_its_data_is_read_but_not_added_to(here, path
         made.write(chunk, made.load_chunk_buffer(chunk, states), states)
     with pytest.raises(StoreError, match="was computed before digests of data were kept"):
         run_into(path, scenario())
-    assert isinstance(store.load(path), xr.Dataset)
+    assert isinstance(zarr_store.load(path), xr.Dataset)
 
 
 def test_a_study_of_another_data_set_of_the_same_name_is_refused(made_data, tmp_path, path, monkeypatch):
@@ -142,9 +142,9 @@ def test_a_sweep_may_be_extended_by_another_file_or_data_set(here, path, made_da
     np.save(here / "y.npy", np.random.default_rng(2).normal(size=(10, 5)))
     more = Scenario(**{**small.config(), "inputs": [law, "gaussian", {"rows": {"path": "y.npy"}}]})
     assert run_into(path, more) == (24, 0, 0)
-    np.testing.assert_array_equal(store.load(path).R, simulate.run(more).R)
+    np.testing.assert_array_equal(zarr_store.load(path).R, simulate.run(more).R)
     assert verify_results(path).is_sound
-    assert set(decode_attributes(store.load(path).attrs)["data"]) == {"x.csv", "y.npy"}
+    assert set(decode_attributes(zarr_store.load(path).attrs)["data"]) == {"x.csv", "y.npy"}
     monkeypatch.setenv("STATMECH_DATA", str(made_data))
     for data in ("votes", "votes,promoters"):
         study = load("votes", [f"data={data}", "classifier=perceptron", "folds=2", "seeds=1"])
@@ -152,7 +152,7 @@ def test_a_sweep_may_be_extended_by_another_file_or_data_set(here, path, made_da
 
 
 def test_the_shape_of_data_is_part_of_their_digest(here):
-    from statmech.inputs import Rows
+    from statmech.inputs.input_distributions import Rows
 
     made = Rows("x.csv").file_digests()
     np.savetxt(here / "x.csv", np.loadtxt(here / "x.csv", delimiter=",").T, delimiter=",")

@@ -7,15 +7,14 @@ import pytest
 from conftest import assert_same_bits
 
 import simulate
-from simulate.execution.to_store import run_into
-from simulate.execution.units import make_simulator
-from simulate.kernels import gram
+from simulate.execution.store_runs import run_into
+from simulate.execution.work_units import make_simulator
+from simulate.online import gram_engine
 from statmech import Scenario
-from statmech.random_numbers import fold_in_key_data, make_generators
-from statmech.results import store
-from statmech.results.chunks import MAX_CELLS_PER_STORE_CHUNK, compute_chunk_lengths
-from statmech.scenarios.cost import estimate_cost
-from statmech.scenarios.registry import scenario_from
+from statmech.kinds.registry import scenario_from
+from statmech.numerics.random_numbers import fold_in_key_data, make_generators
+from statmech.stores import zarr_store
+from statmech.stores.sweep_size import MAX_CELLS_PER_STORE_CHUNK, compute_chunk_lengths, estimate_cost
 
 ETA = np.linspace(0.3, 1.7, 70).tolist()
 SWEEP = {"rule": "hebb", "N": 30, "t": [0, 0.5, 2], "eta": ETA, "seeds": 2}
@@ -67,7 +66,7 @@ def without_rule(case):
 @pytest.mark.slow
 def test_keys_of_neighbours_would_change_the_bits(monkeypatch):
     """The control of the test above."""
-    monkeypatch.setattr(gram, "fold_in_key_data", lambda keys, number: fold_in_key_data(keys, number)[::-1])
+    monkeypatch.setattr(gram_engine, "fold_in_key_data", lambda keys, number: fold_in_key_data(keys, number)[::-1])
     assert "R" in differing(SWEEP, (0,))
 
 
@@ -86,7 +85,7 @@ def test_a_store_of_combinations_side_by_side_grows_and_keeps_those_beside_a_fai
     failing = Scenario(**SWEEP | {"eta": [*ETA, 1e200]})
     outcome = run_into(tmp_path / "failing", failing)
     assert (outcome.done, outcome.failed) == (2 * len(ETA), 2)
-    kept = store.load(tmp_path / "failing").R.sel(eta=ETA)
+    kept = zarr_store.load(tmp_path / "failing").R.sel(eta=ETA)
     np.testing.assert_array_equal(kept.values, simulate.run(large).R.values)
 
 

@@ -8,15 +8,28 @@ from conftest import brief
 from scipy.optimize import lsq_linear
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
-from simulate.kernels import least_risk
-from simulate.minimisers import problem as problems
-from simulate.minimisers.interior_point import minimise_by_interior_point
-from simulate.minimisers.method import minimise
-from simulate.minimisers.optimality import bound_relative_gap
-from simulate.minimisers.problem import GAP_TOL, Problem, make_loss_argument_map
-from simulate.minimisers.slope_intervals import split_loss_at_kinks
-from statmech.convex.losses import Absolute, Exponential, Hinge, Huber, Logistic, Square, SquaredHinge, StabilityLoss
-from statmech.convex.penalties import Penalty
+from simulate.convex import message_passing
+from simulate.convex import objective_and_certificates as problems
+from simulate.convex.interior_point import minimise_by_interior_point
+from simulate.convex.minimisation import minimise
+from simulate.convex.objective_and_certificates import (
+    GAP_TOL,
+    Problem,
+    bound_relative_gap,
+    make_loss_argument_map,
+    split_loss_at_kinks,
+)
+from statmech.convex.losses import (
+    Absolute,
+    Exponential,
+    Hinge,
+    Huber,
+    Logistic,
+    Penalty,
+    Square,
+    SquaredHinge,
+    StabilityLoss,
+)
 
 L2, L1 = Penalty(0.0), Penalty(1.0)
 N = 200
@@ -36,7 +49,7 @@ def problem(X, y, loss, penalty, lam):
 
 
 def minimised(*of, **limits):
-    return least_risk.minimise_by_message_passing(problem(*of), **limits)
+    return message_passing.minimise_by_message_passing(problem(*of), **limits)
 
 
 def distance(w, exact):
@@ -125,7 +138,7 @@ def large(monkeypatch, loss, penalty, linear, lam=0.3, alpha=2.0):
 
 @pytest.mark.parametrize(("loss", "penalty", "linear"), brief(LARGE_CASES), ids=str)
 def test_a_quick_minimum_is_that_of_interior_points_with_a_certificate(monkeypatch, loss, penalty, linear):
-    monkeypatch.setattr(least_risk, "QUICK_STEPS_DIVISOR", 1)
+    monkeypatch.setattr(message_passing, "QUICK_STEPS_DIVISOR", 1)
     one, exact = large(monkeypatch, loss, penalty, linear)
     found = minimise(one)
     assert found.converged
@@ -138,34 +151,36 @@ def test_a_quick_minimum_is_that_of_interior_points_with_a_certificate(monkeypat
 @pytest.mark.parametrize(("loss", "penalty", "linear"), brief(LARGE_CASES), ids=str)
 def test_a_wrong_quick_minimum_is_refused_and_found_by_interior_points(monkeypatch, loss, penalty, linear):
     one, exact = large(monkeypatch, loss, penalty, linear)
-    wrong = least_risk.minimise_by_message_passing(one)
+    wrong = message_passing.minimise_by_message_passing(one)
     wrong = wrong._replace(w=(1 + 1e-4) * wrong.w)
-    monkeypatch.setattr(least_risk, "_iterate_messages", lambda _: iter([(wrong.w, -wrong.slopes, 0.0)]))
-    assert least_risk.try_quick_message_passing(one).gap > 10 * GAP_TOL
+    monkeypatch.setattr(message_passing, "_iterate_messages", lambda _: iter([(wrong.w, -wrong.slopes, 0.0)]))
+    assert message_passing.try_quick_message_passing(one).gap > 10 * GAP_TOL
     np.testing.assert_array_equal(minimise(one).w, exact.w)
 
 
 @pytest.mark.parametrize(("loss", "penalty", "linear"), brief([case for case in LARGE_CASES if case[1] != L2]), ids=str)
 def test_signs_that_stay_give_the_minimum_if_they_are_its_signs(monkeypatch, loss, penalty, linear):
-    monkeypatch.setattr(least_risk, "MAX_SOLVE_COST_RATIO", np.inf)
+    monkeypatch.setattr(message_passing, "MAX_SOLVE_COST_RATIO", np.inf)
     one, exact = large(monkeypatch, loss, penalty, linear)
-    one, signs = least_risk._convert_to_residual_loss(one), np.sign(exact.w)
-    assert distance(least_risk.try_quick_message_passing(one).w, exact.w) < 1e-6
+    one, signs = message_passing._convert_to_residual_loss(one), np.sign(exact.w)
+    assert distance(message_passing.try_quick_message_passing(one).w, exact.w) < 1e-6
     stays = [(signs, None, 1e-3)] * 10
-    monkeypatch.setattr(least_risk, "_iterate_messages", lambda _: iter(stays))
-    found = least_risk.try_quick_message_passing(one)
+    monkeypatch.setattr(message_passing, "_iterate_messages", lambda _: iter(stays))
+    found = message_passing.try_quick_message_passing(one)
     assert found.gap < 1e-13
     np.testing.assert_array_equal(np.sign(found.w), signs)
     signs[exact.w == 0] = 1  # of the same array
-    assert least_risk.try_quick_message_passing(one).gap == np.inf
+    assert message_passing.try_quick_message_passing(one).gap == np.inf
 
 
 def test_steps_end_early_where_they_will_not_converge_in_time(monkeypatch):
     one, exact = large(monkeypatch, Square(), L1, True, 1e-3, alpha=0.5)
-    made, moves = [], least_risk._iterate_messages
+    made, moves = [], message_passing._iterate_messages
     monkeypatch.setattr(
-        least_risk, "_iterate_messages", lambda problem: map(lambda move: made.append(move) or move, moves(problem))
+        message_passing,
+        "_iterate_messages",
+        lambda problem: map(lambda move: made.append(move) or move, moves(problem)),
     )
-    assert least_risk.try_quick_message_passing(one).gap == np.inf
+    assert message_passing.try_quick_message_passing(one).gap == np.inf
     assert 20 <= len(made) < 50
     np.testing.assert_array_equal(minimise(one).w, exact.w)

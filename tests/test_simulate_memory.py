@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from conftest import brief
 
-from simulate.execution import units
-from simulate.execution.units import make_simulator
-from simulate.kernels import teacher_data, vectors
+from simulate.convex import training_data
+from simulate.execution import work_units
+from simulate.execution.work_units import make_simulator
+from simulate.online import weight_vector_engine
 from statmech import Attention, Boosting, Inference, Risk, Scenario, Stopping
 from statmech.errors import ScenarioError
-from statmech.runtime.system import get_peak_memory
+from statmech.runtime.operating_system import get_peak_memory
 
 FACTOR = 1.3  # between the bytes stated and those held
 BOUND = {"boundary": "brownian-bridge", "error_rate": 0.1, "seeds": 1}
@@ -55,14 +56,14 @@ def test_minimisation_holds_no_more_than_is_stated(given, alpha):
 
 
 def test_a_second_copy_of_the_inputs_is_noticed(monkeypatch):
-    drawn, copies = teacher_data.draw_teacher_data, []
+    drawn, copies = training_data.draw_teacher_data, []
 
     def twice(*given):
         data = drawn(*given)
         copies[:] = [data.X.copy()]
         return data
 
-    monkeypatch.setattr(teacher_data, "draw_teacher_data", twice)
+    monkeypatch.setattr(training_data, "draw_teacher_data", twice)
     simulator = make_simulator(SCENARIOS["inference"])
     assert held(simulator) / simulator.estimate_max_unit_bytes() > FACTOR
 
@@ -83,20 +84,20 @@ def test_the_direct_engine_holds_the_bytes_that_are_stated(given):
     cell = next(iter(simulator.scenario.cells()))
     task = simulator.describe_task(cell)
     with jax.enable_x64(True):
-        program = vectors.VectorProgram(
+        program = weight_vector_engine.VectorProgram(
             task.learner, task.inputs, task.K, task.M, int(task.N), task.dtype, task.drifting
         )
         scale, table = np.asarray(task.scale, task.dtype), task.inputs.table(program.N)
         parameters, changes = task.numbers()
-        problem = vectors.VectorArguments(
+        problem = weight_vector_engine.VectorArguments(
             parameters, task.initial_coordinates, scale, task.initial_learner_state, table, changes
         )
-        lowered = jax.jit(vectors._simulate_all_seeds.function, static_argnums=0).lower(
+        lowered = jax.jit(weight_vector_engine._simulate_all_seeds.function, static_argnums=0).lower(
             program, np.zeros((4, 2), np.uint32), problem, np.array([16])
         )
         buffers = lowered.compile().memory_analysis().temp_size_in_bytes
     packed = (
-        vectors.VECTOR_BLOCK_STEPS * cell.N * np.dtype(task.dtype).itemsize
+        weight_vector_engine.VECTOR_BLOCK_STEPS * cell.N * np.dtype(task.dtype).itemsize
     )  # inputs, copied by the matrix product: not XLA's
     assert 1 / FACTOR < (buffers + packed) / simulator.estimate_max_unit_bytes() < FACTOR
 
@@ -105,14 +106,17 @@ def test_memory_is_that_of_all_units_at_once_beside_what_the_process_holds(monke
     unit, simulator = 8 * 8000 * 13_600, make_simulator(Inference(prior="binary", N=8000, alpha=1.7, seeds=4))
 
     def on(cores):
-        monkeypatch.setattr(units, "count_cores", lambda: cores)
-        return units.estimate_peak_memory(simulator)
+        monkeypatch.setattr(work_units, "count_cores", lambda: cores)
+        return work_units.estimate_peak_memory(simulator)
 
     assert on(4) - on(1) == pytest.approx(3 * unit, rel=0.1)
     assert on(8) == pytest.approx(on(4), rel=0.01)  # there are four units
-    assert units.count_affordable_units(simulator, 4, 2.5 * unit + get_peak_memory() + units.STORE_LIBRARY_BYTES) == 2
+    assert (
+        work_units.count_affordable_units(simulator, 4, 2.5 * unit + get_peak_memory() + work_units.STORE_LIBRARY_BYTES)
+        == 2
+    )
     with pytest.raises(ScenarioError, match="too little"):
-        units.estimate_peak_memory(simulator, 0.9 * unit + get_peak_memory() + units.STORE_LIBRARY_BYTES)
+        work_units.estimate_peak_memory(simulator, 0.9 * unit + get_peak_memory() + work_units.STORE_LIBRARY_BYTES)
 
 
 @pytest.mark.slow

@@ -13,16 +13,16 @@ from scipy.stats import ks_2samp
 from test_simulate_engines import compilations
 
 import simulate
-from simulate.kernels import gram, networks, vectors
-from simulate.kernels.field_steps import compute_block_modulations
-from simulate.scenarios import network
-from simulate.scenarios.network import Simulator
+from simulate.kinds import network
+from simulate.kinds.network import Simulator
+from simulate.online import gram_engine, networks, weight_vector_engine
+from simulate.online.learning_steps import compute_block_modulations
 from statmech import Network
-from statmech.activations import ACTIVATIONS
 from statmech.errors import DivergedStudentError, ScenarioError
-from statmech.networks.specialisation import specialisation
-from statmech.numerics.error_function import scaled_erf_and_derivative
-from statmech.parameters import get_real_parameter_family
+from statmech.numerics.gaussian import scaled_erf_and_derivative
+from statmech.parameters.parameter_fields import get_real_parameter_family
+from statmech.students.activations import ACTIVATIONS
+from statmech.students.network_error import specialisation
 
 LEVEL = 1e-3  # family-wise, over all distributions compared
 CORRELATED = {"T": [[1.0, 0.4], [0.4, 0.8]], "w": [1.0, -0.7]}
@@ -63,7 +63,7 @@ def test_a_block_of_steps_equals_a_loop_over_weight_vectors(name, sign, dropout)
 
 
 def one_step(name, sign, B, w, J, v, mask, x, noise, eta, eta_v, fade):
-    """The definition (`statmech.scenarios.network`), written once more."""
+    """The definition (`statmech.kinds.network`), written once more."""
     y, h = B @ x, J @ x
     both = ACTIVATIONS[name]().both
     (g, derivative), label = (mask * part for part in both(h)), w @ both(y)[0]
@@ -115,14 +115,14 @@ def test_the_chain_has_the_distribution_of_weight_vectors(case, monkeypatch):
 @pytest.mark.quick
 @pytest.mark.slow
 def test_one_degree_of_freedom_too_many_changes_the_distribution(monkeypatch):
-    chi_variable = gram.draw_chi
-    monkeypatch.setattr(gram, "draw_chi", lambda key, d, *others: chi_variable(key, d + 1, *others))
+    chi_variable = gram_engine.draw_chi
+    monkeypatch.setattr(gram_engine, "draw_chi", lambda key, d, *others: chi_variable(key, d + 1, *others))
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     try:
         p = deviations(2)
     finally:
-        gram._simulate_all_seeds.clear_cache()
+        gram_engine._simulate_all_seeds.clear_cache()
     assert min(p) < LEVEL / len(p) / len(CASES)
 
 
@@ -146,7 +146,7 @@ NOISY = {"noise": 0.2, "decay": 0.5}  # both tests of bits take one program
 @pytest.mark.slow
 def test_more_seeds_values_and_times_change_no_old_number():
     """All runs of as many recorded times take one program of the engine, whatever their numbers of steps."""
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     assert compilations(lambda: simulate.run(small(t=[0, 1, 2, 7], **NOISY))) == 1
     sweep = {"eta": [0.3, 1.0], "N": [20, 50], "eta_v": 0.3, "teacher": CORRELATED, "start": START, "seeds": 5}
     assert compilations(lambda: simulate.run(small(t=[0.5, 1, 4, 9], **NOISY, **sweep))) == 0
@@ -159,7 +159,7 @@ def test_more_seeds_values_and_times_change_no_old_number():
 def test_a_part_of_a_batch_has_the_bits_of_the_whole():
     """So that runs of few seeds, which take parts, have the first of the numbers of runs of many."""
     K, M = 2, 2
-    assert gram.can_split_batch(K, M)
+    assert gram_engine.can_split_batch(K, M)
     few = simulate.run(small(K=K, M=M, eta_v=0.3, **NOISY, seeds=8))
     many = simulate.run(small(K=K, M=M, eta_v=0.3, **NOISY, seeds=64))
     for name in ("R", "Q", "v"):
@@ -213,11 +213,11 @@ def test_single_precision_has_the_numbers_of_double_to_its_digits():
 def test_many_units_take_matrices_and_agree_with_lanes(monkeypatch):
     given = {"M": 2, "K": 2, "N": 12, "t": [4], "seeds": 1024, "noise": 0.2, "eta_v": 0.4, "teacher": CORRELATED}
     lanes = simulate.run(small(**given))
-    monkeypatch.setattr(gram, "MIN_UNITS_FOR_MATRICES", 2)
+    monkeypatch.setattr(gram_engine, "MIN_UNITS_FOR_MATRICES", 2)
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     matrices = simulate.run(small(**given, key=1))
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     p = [ks_2samp(lanes[n].values[(..., *at)], matrices[n].values[(..., *at)]).pvalue for n, at in ENTRIES]
     assert min(p) > LEVEL / len(p)
     assert np.isfinite(simulate.run(small(M=12, K=12, N=24, eta=0.1, t=[1])).R).all()
@@ -291,7 +291,7 @@ def test_specialisation_is_the_best_assignment():
 def test_the_direct_engine_measures_its_memory():
     with pytest.raises(ScenarioError, match="`engine: gram` avoids this"):
         simulate.run(small(N=10**12, t=[1e-12], engine="vectors"))
-    assert vectors.estimate_unit_bytes(2, 2, 1000, "float64") > 0
+    assert weight_vector_engine.estimate_unit_bytes(2, 2, 1000, "float64") > 0
 
 
 def test_one_exponential_gives_the_error_function_to_rounding():

@@ -10,13 +10,13 @@ from scipy.stats import ks_2samp
 
 import simulate
 import theory
-from simulate.kernels import gram, gram_of_groups, networks
-from simulate.kernels import vectors as vectors_engine
-from simulate.scenarios.network import DIRECT_ENGINE_REMARK, Simulator
+from simulate.kinds.network import DIRECT_ENGINE_REMARK, Simulator
+from simulate.online import gram_engine, grouped_gram_engine, networks
+from simulate.online import weight_vector_engine as vectors_engine
 from statmech import Network
-from statmech.modes import compute_group_sizes
-from statmech.random_numbers import make_key_data
-from statmech.scenarios.network_matrices import factorise_gram
+from statmech.inputs.covariance_modes import compute_group_sizes
+from statmech.keys.initial_states import factorise_gram
+from statmech.numerics.random_numbers import make_key_data
 
 pytestmark = pytest.mark.quick
 
@@ -42,7 +42,7 @@ def cell_of(powers="random", **given):
     return cell
 
 
-def chain(cell, seeds, engine=gram_of_groups):
+def chain(cell, seeds, engine=grouped_gram_engine):
     """Products of all units, as vectors and as fields, and the second layer, of seeds of an engine."""
     with jax.enable_x64(True):
         task, batches = networks.make_network_task(cell, "float64"), -(-seeds // engine.batch(cell.K))
@@ -165,13 +165,13 @@ def test_a_deliberate_error_changes_the_law(planted, monkeypatch):
     """A chi with one degree too many in each group; fields and products of inputs of the last group alone."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
     if planted == "degrees of freedom":
-        chi = gram_of_groups.draw_chi
-        monkeypatch.setattr(gram_of_groups, "draw_chi", lambda key, d, shape: chi(key, d + 1, shape))
+        chi = grouped_gram_engine.draw_chi
+        monkeypatch.setattr(grouped_gram_engine, "draw_chi", lambda key, d, shape: chi(key, d + 1, shape))
     else:
-        monkeypatch.setattr(gram_of_groups, "sum_over_groups", lambda terms: sum(terms)[..., -1, :])
-    gram_of_groups._simulate_all_seeds.clear_cache()
+        monkeypatch.setattr(grouped_gram_engine, "sum_over_groups", lambda terms: sum(terms)[..., -1, :])
+    grouped_gram_engine._simulate_all_seeds.clear_cache()
     p = deviation(cell_of(network="erf", **FIXED | {"eta": 2.0}), 2000, seed=3)
-    gram_of_groups._simulate_all_seeds.clear_cache()
+    grouped_gram_engine._simulate_all_seeds.clear_cache()
     assert p < 1e-6
 
 
@@ -179,7 +179,7 @@ def test_a_deliberate_error_changes_the_law(planted, monkeypatch):
 def test_one_group_has_the_law_of_isotropic_inputs():
     """That of the chain without groups, whose products are those of the weights."""
     isotropic, grouped = (cell_of(network="erf", **ALL, inputs=it) for it in ("gaussian", {"spectrum": [1.0]}))
-    ours, theirs = chain(grouped, 1000), chain(isotropic, 1000, gram)
+    ours, theirs = chain(grouped, 1000), chain(isotropic, 1000, gram_engine)
     as_vectors, as_fields, v = np.split(ours, [8, 16], axis=-1)
     np.testing.assert_allclose(as_fields, as_vectors, atol=1e-12)
     assert smallest(np.concatenate([as_vectors, v], axis=-1), theirs) > LEVEL
@@ -189,7 +189,7 @@ def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
     scenario = Network(network="erf", N=[60, 100], t=1, inputs={"spectrum": [0.5, 1.5]}, **ALL)
     assert [cell.num_gram_variance_groups for cell in scenario.cells()] == [0, 2]
     simulator = Simulator(scenario)
-    assert [simulator.choose_engine(cell) for cell in scenario.cells()] == [vectors_engine, gram_of_groups]
+    assert [simulator.choose_engine(cell) for cell in scenario.cells()] == [vectors_engine, grouped_gram_engine]
     assert simulator.get_remarks_before_run() == [DIRECT_ENGINE_REMARK]
 
 

@@ -14,23 +14,19 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 import simulate
 import theory
-from simulate.kernels.teacher_data import draw_teacher_data
+from simulate.convex import interior_point, minimisation, newton
+from simulate.convex import objective_and_certificates as problems
+from simulate.convex.minimisation import minimise, minimise_vanishing_penalty
+from simulate.convex.newton import compute_susceptibility
+from simulate.convex.objective_and_certificates import Problem, bound_relative_gap, make_loss_argument_map
+from simulate.convex.separability import find_separation
+from simulate.convex.training_data import draw_teacher_data
+from simulate.kinds import empirical_risk as simulation
 from simulate.learners import max_stability, pseudo_inverse
-from simulate.minimisers import interior_point, method, newton
-from simulate.minimisers import problem as problems
-from simulate.minimisers.method import minimise
-from simulate.minimisers.newton import compute_susceptibility
-from simulate.minimisers.optimality import bound_relative_gap
-from simulate.minimisers.problem import Problem, make_loss_argument_map
-from simulate.minimisers.separability import find_separation
-from simulate.minimisers.vanishing_penalty import minimise_vanishing_penalty
-from simulate.scenarios import risk as simulation
 from statmech import ScenarioError
-from statmech.convex.label_error import label_error
-from statmech.convex.losses import LOSSES, Hinge, Loss, convert_to_stability_loss
-from statmech.convex.penalties import Penalty
-from statmech.convex.teachers import LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.scenarios.risk import Risk
+from statmech.convex.losses import LOSSES, Hinge, Loss, Penalty, convert_to_stability_loss
+from statmech.convex.teachers import LogitTeacher, ProbitTeacher, SignTeacher, label_error
+from statmech.kinds.empirical_risk import Risk
 
 N, LAM = 20, 0.3
 RESIDUALS = [name for name, loss in LOSSES.items() if loss.of == "residual"]
@@ -173,8 +169,10 @@ def test_a_linear_program_finds_the_same_minimum(loss, hinges, P):
 
 
 def test_a_kink_in_the_wrong_place_misses_the_minimum(monkeypatch):
-    right = method.split_loss_at_kinks
-    monkeypatch.setattr(method, "split_loss_at_kinks", lambda loss: right(loss)._replace(positions=np.array([[0.99]])))
+    right = minimisation.split_loss_at_kinks
+    monkeypatch.setattr(
+        minimisation, "split_loss_at_kinks", lambda loss: right(loss)._replace(positions=np.array([[0.99]]))
+    )
     with pytest.raises(AssertionError):
         test_scikit_learn_finds_the_same_minimum("hinge", "l2", 60)
 

@@ -23,8 +23,8 @@ from conftest import assert_same_bits
 
 import simulate
 from statmech import ConfigError, Scenario, load
-from statmech.results import store
-from statmech.results.status import read_status
+from statmech.stores import zarr_store
+from statmech.stores.store_status import read_status
 
 pytest.importorskip("dask_jobqueue", reason="needs pip install 'statmech[cluster]'")
 pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
@@ -123,9 +123,9 @@ def _await(ready, seconds):
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_a_cancelled_job_costs_the_time_of_its_chunks_and_no_bit(slurm, tmp_path, monkeypatch):
-    from simulate.execution.clusters import run_on_cluster
+    from simulate.execution.dask_cluster import run_on_cluster
 
-    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-3)
     scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2, 3], N=50, t=[0, 100], seeds=128)
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path / "logs"))
     cancelled = []
@@ -143,7 +143,7 @@ def test_a_cancelled_job_costs_the_time_of_its_chunks_and_no_bit(slurm, tmp_path
     )
     assert cancelled
     assert read_status(path)["missing"] == 0
-    found, expected = store.load(path), simulate.run(scenario)
+    found, expected = zarr_store.load(path), simulate.run(scenario)
     for name in expected.variables:
         np.testing.assert_array_equal(found[name].values, expected[name].values)
 
@@ -151,7 +151,7 @@ def test_a_cancelled_job_costs_the_time_of_its_chunks_and_no_bit(slurm, tmp_path
 @pytest.mark.slow
 @pytest.mark.timeout(100)
 def test_a_job_that_slurm_rejects_is_one_message(slurm, tmp_path):
-    from simulate.execution.clusters import run_on_cluster
+    from simulate.execution.dask_cluster import run_on_cluster
 
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="nowhere", logs=tmp_path / "logs"))
     scenario = Scenario(rule="hebb", N=50, t=[1], seeds=2)
@@ -169,7 +169,7 @@ def test_a_job_that_slurm_rejects_is_one_message(slurm, tmp_path):
     ],
 )
 def test_a_description_of_jobs_that_cannot_start_is_one_message(line, wrong, message, tmp_path):
-    from simulate.execution.clusters import _start_slurm_cluster
+    from simulate.execution.dask_cluster import _start_slurm_cluster
 
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path).replace(line, wrong))
     with pytest.raises(ConfigError, match=rf"jobs.yaml: is not a valid SLURM cluster description: .*{message}"):
@@ -179,11 +179,11 @@ def test_a_description_of_jobs_that_cannot_start_is_one_message(line, wrong, mes
 @pytest.mark.slow
 def test_no_job_is_submitted_before_an_interrupt_would_cancel_it(tmp_path, monkeypatch):
     """Those that were submitted while the cluster started outlived a command that was interrupted meanwhile."""
-    from simulate.execution import clusters
+    from simulate.execution import dask_cluster
 
-    monkeypatch.setattr(clusters, "_test_slurm_submission", lambda file, cluster: None)
+    monkeypatch.setattr(dask_cluster, "_test_slurm_submission", lambda file, cluster: None)
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path))
-    cluster, _ = clusters._start_slurm_cluster(tmp_path / "jobs.yaml")
+    cluster, _ = dask_cluster._start_slurm_cluster(tmp_path / "jobs.yaml")
     try:
         assert cluster.worker_spec == {}
     finally:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 
-from simulate.estimators import sparse
-from simulate.kernels import conjunctions
+from simulate.classification import conjunction_search
+from simulate.classification.estimators import sparse
 from simulate.learners import SparsePerceptron
 
 MISSING = {"NaN": np.nan, "None": None, "NA": pd.NA, "NaT": pd.NaT, "word": "?"}
@@ -114,7 +114,7 @@ def test_cross_validation_of_a_wide_table_makes_a_limited_number_of_stages(monke
 
 
 def test_too_many_conjunctions_are_refused_with_advice(monkeypatch):
-    monkeypatch.setattr(conjunctions, "MAX_SEARCHED_CONJUNCTIONS", 65)
+    monkeypatch.setattr(conjunction_search, "MAX_SEARCHED_CONJUNCTIONS", 65)
     with pytest.raises(
         ValueError, match=r"conjunctions of 2 of 12 indicators .* Select columns first, or reduce k or bins"
     ):

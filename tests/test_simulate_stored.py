@@ -13,15 +13,20 @@ from scipy.stats import binom
 
 import simulate
 import theory
+from simulate.kinds import stored_examples
 from simulate.learners import max_stability, version_space
-from simulate.learners.examples import draw_data_set, draw_seed_inputs, make_data_set_batch
-from simulate.learners.interface import LearnerTask, at_once
-from simulate.scenarios import stored_examples
+from simulate.learners.learner_interface import (
+    LearnerTask,
+    at_once,
+    draw_data_set,
+    draw_seed_inputs,
+    make_data_set_batch,
+)
 from statmech import LEARNERS, ScenarioError, StoredExamples
-from statmech.learners import STOP_REASONS, Learner
-from statmech.scenarios.registry import scenario_from
+from statmech.kinds.registry import scenario_from
+from statmech.students.learners import STOP_REASONS, Learner
 from theory import ensemble_error, separable_fraction
-from theory.stored_examples import replica
+from theory.stored_examples import replica_theory
 
 SIZES = (50, 100, 200, 400)
 
@@ -86,8 +91,8 @@ def test_a_learner_tends_to_its_theory_with_noise(learner, alpha):
 def test_a_wrong_replica_term_is_detected(monkeypatch):
     """The same comparison must fail for an equation with one term 10 % off."""
     limit, error = at_large_n("max_stability", 1.5, **MANY)
-    right = replica.normal_density
-    monkeypatch.setattr(replica, "normal_density", lambda h: 1.1 * right(h))
+    right = replica_theory.normal_density
+    monkeypatch.setattr(replica_theory, "normal_density", lambda h: 1.1 * right(h))
     wrong = theory.learning_curves([1.5]).eps_g.sel(learner="max_stability").item()
     assert abs(limit - wrong) > 4 * error
 

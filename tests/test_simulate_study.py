@@ -11,12 +11,13 @@ from scipy.stats import ttest_rel
 
 import simulate
 import theory
-from simulate.estimators import classifiers
-from simulate.estimators.optimal_brain_damage import PrunedPerceptron
-from statmech import ScenarioError, Study, data_sets
-from statmech.classifiers import CLASSIFIERS
-from statmech.data_sets import GENERATED_DATA_SOURCES, find_data_source
-from statmech.results.paired_tests import verdicts
+from simulate.classification.estimators import classifier_models
+from simulate.classification.estimators.classifier_models import PrunedPerceptron
+from statmech import ScenarioError, Study
+from statmech.classification.classifiers import CLASSIFIERS
+from statmech.classification.study_tables import verdicts
+from statmech.inputs import data_sets
+from statmech.inputs.data_sets import GENERATED_DATA_SOURCES, find_data_source
 
 
 def study(**given):
@@ -27,7 +28,7 @@ def study(**given):
 def alone(name):
     """One classifier; a network is chosen among two sizes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classifiers, "HIDDEN_LAYER_SIZES", (5, 20))
+        patch.setattr(classifier_models, "HIDDEN_LAYER_SIZES", (5, 20))
         return study(classifier=name, seeds=1)
 
 
@@ -67,7 +68,7 @@ def test_stating_a_default_changes_nothing(data_folder):
 
 
 def test_folds_hold_out_each_example_once(data_folder):
-    from simulate.scenarios.cross_validation import make_folds
+    from simulate.classification.cross_validation import make_folds
 
     made = Study(classifier="tree", data="votes", folds=5, seeds=2)
     for seed in range(2):
@@ -201,7 +202,7 @@ def test_a_significantly_worse_classifier_is_marked(data_folder):
 
 
 def test_the_papers_stars_stand_behind_accuracies_below_that_of_boosting():
-    from statmech.results.published_values import CLASSIFIERS_WORSE_THAN_BOOSTING, PUBLISHED_ACCURACY
+    from statmech.classification.study_tables import CLASSIFIERS_WORSE_THAN_BOOSTING, PUBLISHED_ACCURACY
 
     for data, starred in CLASSIFIERS_WORSE_THAN_BOOSTING.items():
         [boosting] = PUBLISHED_ACCURACY[data]["boosting"]
@@ -226,8 +227,12 @@ def test_pruning_keeps_the_relevant_weights():
 
 
 def test_pruning_among_all_pairs_keeps_the_pair_that_decides():
-    from simulate.estimators.classifiers import TrainingDataProperties, count_nonzero_weights, make_model
-    from statmech.classifiers import PrunedSecondOrderClassifier
+    from simulate.classification.estimators.classifier_models import (
+        TrainingDataProperties,
+        count_nonzero_weights,
+        make_model,
+    )
+    from statmech.classification.classifiers import PrunedSecondOrderClassifier
 
     X = np.random.default_rng(0).integers(0, 2, (400, 20)).astype(float)
     y = X[:, 3] * X[:, 7] > 0
@@ -249,7 +254,7 @@ def test_a_plane_contains_the_decisions_of_its_corners():
 @pytest.mark.parametrize("name", ["perceptron", "averaged", "tree"])
 def test_a_line_is_drawn_from_the_weights_that_were_learnt(name):
     """From any others, or if the recorded decisions were not made by a line, there is none."""
-    from simulate.scenarios.cross_validation import get_plane_weights
+    from simulate.classification.cross_validation import get_plane_weights
 
     plane = Study(classifier=name, data="separable", plane=True, folds=2)
     [cell] = plane.cells()
@@ -261,9 +266,9 @@ def test_a_line_is_drawn_from_the_weights_that_were_learnt(name):
 
 
 def test_the_margin_in_the_plane_is_that_of_the_classifier():
-    from figures.published.classifiers import boundaries
-    from simulate.scenarios.cross_validation import fit_plane_model
-    from statmech.data_sets import load_data_set
+    from figures.classification import boundaries
+    from simulate.classification.cross_validation import fit_plane_model
+    from statmech.inputs.data_sets import load_data_set
 
     for data in ("separable", "clouds"):
         plane, points = Study(classifier="perceptron", data=data, plane=True, folds=2), load_data_set(data)

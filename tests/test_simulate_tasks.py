@@ -10,11 +10,11 @@ from scipy.stats import ks_2samp
 
 import simulate
 import theory
-from simulate.kernels import gram
-from simulate.kernels.drawn_tasks import draw_task_masks
+from simulate.online import gram_engine
+from simulate.online.learning_steps import draw_task_masks
 from statmech import Network, NetworkTasks, OnlineTasks, Scenario
-from statmech.rules import RULES
-from statmech.scenarios.registry import scenario_from
+from statmech.kinds.registry import scenario_from
+from statmech.students.rules import RULES
 
 LEVEL = 1e-3  # family-wise, over all distributions compared
 RUNS = 4096
@@ -145,9 +145,9 @@ def test_the_direct_engine_and_a_shared_head_have_it_too(given, batch):
 def recompiled(monkeypatch):
     """Compile the chain with what a test plants in it, and again after it."""
     monkeypatch.setenv("STATMECH_CACHE", "off")  # programs are kept by what the files of the package say
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
     yield
-    gram._simulate_all_seeds.clear_cache()
+    gram_engine._simulate_all_seeds.clear_cache()
 
 
 @pytest.mark.quick
@@ -155,8 +155,8 @@ def recompiled(monkeypatch):
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("learning", ["perceptron", "network"])
 def test_one_degree_of_freedom_too_many_changes_the_distribution(learning, batch, recompiled, monkeypatch):
-    chi_variable = gram.draw_chi
-    monkeypatch.setattr(gram, "draw_chi", lambda key, d, *others: chi_variable(key, d + 1, *others))
+    chi_variable = gram_engine.draw_chi
+    monkeypatch.setattr(gram_engine, "draw_chi", lambda key, d, *others: chi_variable(key, d + 1, *others))
     assert deviation(run_of(LEARNING[learning], batch), LEARNING[learning]) < LEVEL
 
 
@@ -165,8 +165,10 @@ def test_one_degree_of_freedom_too_many_changes_the_distribution(learning, batch
 @pytest.mark.parametrize("learning", ["perceptron", "network"])
 def test_noise_of_a_batch_that_is_not_divided_changes_the_distribution(learning, recompiled, monkeypatch):
     """The part across the basis has the length of one example's, not of the mean of three."""
-    factor = gram.compute_lq_factor
-    monkeypatch.setattr(gram, "compute_lq_factor", lambda rows: factor(rows) * (3**0.5 if rows.shape[1] == 3 else 1.0))
+    factor = gram_engine.compute_lq_factor
+    monkeypatch.setattr(
+        gram_engine, "compute_lq_factor", lambda rows: factor(rows) * (3**0.5 if rows.shape[1] == 3 else 1.0)
+    )
     assert deviation(run_of(LEARNING[learning], 3), LEARNING[learning]) < LEVEL
 
 

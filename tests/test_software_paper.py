@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from test_papers import commands, found, subcommands
 
-from statmech.config import list_shipped_configs, load
-from statmech.results.citations import BIBTEX_FIELDS_BY_KEY
+from statmech.config.config_files import list_shipped_configs, load
+from statmech.results.export_and_citations import BIBTEX_FIELDS_BY_KEY
 
 FOLDER = Path(__file__).parents[1] / "docs/paper"
 DRAFT = (FOLDER / "paper.md").read_text().replace("−", "-")

@@ -11,14 +11,18 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from statmech import ACTIVATIONS, Activation
-from statmech.activations import Erf, Linear, Relu
-from statmech.networks import network_error as errors
-from statmech.networks.lattice_averages import LatticeAverages, ensure_gaussian_averages
-from statmech.networks.measured_error import TeacherNetwork, label_error, measured_error
-from statmech.networks.network_error import generalization_error, generalization_error_from_coordinates
 from statmech.numerics import orthants
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, get_array_module, make_panel_rules
 from statmech.numerics.orthants import orthant_probability_2, orthant_probability_3, orthant_probability_4
+from statmech.students import network_error as errors
+from statmech.students.activations import Erf, LatticeAverages, Linear, Relu, ensure_gaussian_averages
+from statmech.students.network_error import (
+    TeacherNetwork,
+    generalization_error,
+    generalization_error_from_coordinates,
+    label_error,
+    measured_error,
+)
 
 NODES = 56  # of a panel of the reference
 FIELDS = {"I2": "gg", "I3": "dxg", "I4": "ddgg", "J2": "dd", "S2": "gs", "S3": "dxs", "S4": "ddgs"}

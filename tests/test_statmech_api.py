@@ -14,10 +14,10 @@ import simulate
 import statmech
 import theory
 from statmech import Results, Scenario, StoreError, load_results
-from statmech.config import SHIPPED_CONFIG_FOLDER
+from statmech.config.config_files import SHIPPED_CONFIG_FOLDER
 from statmech.errors import ConfigError
-from statmech.results import store
-from statmech.runtime.hidden_packages import SHADOWABLE_PACKAGES
+from statmech.runtime.installed_packages import SHADOWABLE_PACKAGES
+from statmech.stores import zarr_store
 
 pytestmark = pytest.mark.quick
 
@@ -103,8 +103,8 @@ def test_results_of_one_seed_are_shown_without_a_standard_error():
 
 def test_stored_results_are_loaded_with_their_scenario_and_figure(results, tmp_path):
     scenario = SCENARIO.model_copy(update={"figure": "overlay"})
-    store.save(simulate.run(scenario), tmp_path / "mine" / "simulation.zarr")
-    store.save(theory.solve(scenario), tmp_path / "mine" / "theory.zarr")
+    zarr_store.save(simulate.run(scenario), tmp_path / "mine" / "simulation.zarr")
+    zarr_store.save(theory.solve(scenario), tmp_path / "mine" / "theory.zarr")
     loaded = load_results(tmp_path / "mine")
     assert (loaded.figure, loaded.name, loaded.folder) == ("overlay", "mine", tmp_path / "mine")
     assert loaded.simulation.equals(results.simulation)
@@ -112,7 +112,7 @@ def test_stored_results_are_loaded_with_their_scenario_and_figure(results, tmp_p
 
 
 def test_a_simulation_or_a_theory_alone_suffices(results, tmp_path):
-    store.save(results.theory, tmp_path / "theory.zarr")
+    zarr_store.save(results.theory, tmp_path / "theory.zarr")
     loaded = load_results(tmp_path)
     assert loaded.simulation is None
     assert loaded.either is loaded.theory
@@ -122,8 +122,8 @@ def test_a_simulation_or_a_theory_alone_suffices(results, tmp_path):
 def test_results_that_are_missing_or_disagree_are_refused(results, tmp_path):
     with pytest.raises(StoreError, match="no results"):
         load_results(tmp_path)
-    store.save(results.simulation, tmp_path / "simulation.zarr")
-    store.save(theory.solve(Scenario(rule="hebb", t=[1])), tmp_path / "theory.zarr")
+    zarr_store.save(results.simulation, tmp_path / "simulation.zarr")
+    zarr_store.save(theory.solve(Scenario(rule="hebb", t=[1])), tmp_path / "theory.zarr")
     with pytest.raises(StoreError, match="is not the theory of"):
         load_results(tmp_path)
 
@@ -156,13 +156,13 @@ def test_a_run_imports_only_its_own_kind_of_scenario(config, kind):
     """Those of other kinds took a twelfth of what a small run imports beside JAX, xarray, zarr and Matplotlib."""
     code = f"""
 import statmech, sys
-from simulate.execution.units import make_simulator
-from statmech.scenarios.kind_registry import SCENARIOS, SCENARIOS_BY_KEY_PAIR
+from simulate.execution.work_units import make_simulator
+from statmech.keys.kind_registry import SCENARIOS, SCENARIOS_BY_KEY_PAIR
 from theory.solutions import get_solver
 modules = [name.partition(":")[0] for name in (*SCENARIOS.data.values(), *SCENARIOS_BY_KEY_PAIR.data.values())]
 scenario = statmech.load({config!r})
 make_simulator(scenario), get_solver(scenario)
-print(*(name for name in modules if f"statmech.scenarios.{{name}}" in sys.modules))
+print(*(name for name in modules if f"statmech.kinds.{{name}}" in sys.modules))
 """
     assert output(code) == kind
 
@@ -203,7 +203,7 @@ def test_a_file_that_hides_a_package_is_named(use, name, how, tmp_path):
     sentence = f"{tmp_path / name}.py hides the package `{name}` of statmech: rename {name}.py, and restart Python"
     assert done.returncode == 1
     assert f"UserWarning: {sentence}" in done.stderr
-    assert done.stderr.strip().splitlines()[-1] == f"statmech.runtime.hidden_packages.ShadowedError: {sentence}"
+    assert done.stderr.strip().splitlines()[-1] == f"statmech.runtime.installed_packages.ShadowedError: {sentence}"
 
 
 def test_a_package_that_was_installed_over_ours_is_named_before_anything_runs(tmp_path):
@@ -241,7 +241,7 @@ def test_a_theory_without_a_simulation_is_drawn_as_theory():
 def test_one_run_of_the_command_reads_its_config_once(tmp_path, monkeypatch):
     from conftest import statmech as command
 
-    from statmech.scenarios.base import AbstractScenario
+    from statmech.keys.scenario import AbstractScenario
 
     read, begin = [], AbstractScenario.__init__
     monkeypatch.setattr(AbstractScenario, "__init__", lambda self, **keys: read.append(keys) or begin(self, **keys))
@@ -285,8 +285,8 @@ def test_in_a_notebook_a_line_says_what_is_computed_and_goes_at_the_end(monkeypa
         return Handle()
 
     monkeypatch.setattr(display, "display", show)
-    monkeypatch.setattr("statmech.runtime.progress.is_notebook", lambda: True)
-    monkeypatch.setattr("statmech.runtime.progress.NOTEBOOK_UPDATE_SECONDS", 0.0)
+    monkeypatch.setattr("statmech.runtime.progress_bar.is_notebook", lambda: True)
+    monkeypatch.setattr("statmech.runtime.progress_bar.NOTEBOOK_UPDATE_SECONDS", 0.0)
     statmech.run("ensemble", **SMALL_RUN)
     assert lines == [
         *("simulation", "simulation, compiling or loading programs", "simulation: 1 of 1", ""),

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from statmech.config import MAX_CONFIG_BYTES
-from statmech.safe_yaml import MAX_YAML_DEPTH, MAX_YAML_VALUES, YamlSizeError, load_yaml_document
+from statmech.config.config_files import MAX_CONFIG_BYTES
+from statmech.config.yaml_reader import MAX_YAML_DEPTH, MAX_YAML_VALUES, YamlSizeError, load_yaml_document
 
 SECONDS, BYTES = 5, 500_000_000  # far from the cost of a config, and from that of one that hangs
 LAUGHS = "a0: &a0 [1, 1]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
@@ -92,8 +92,8 @@ FILES = ["pipe", "/dev/zero", "zero.csv", "/dev/stdin"]
 
 FORKED = """
 import json, os, resource, sys
-from statmech import config
-from statmech.config import load
+from statmech.config import config_files as config
+from statmech.config.config_files import load
 from statmech.errors import ConfigError
 seconds, most = map(int, sys.argv[1:])
 load("ensemble", ["K=1,2", "eta={linspace: [1, 2, 3]}"])

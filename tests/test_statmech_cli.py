@@ -19,16 +19,16 @@ from conftest import statmech as exit_code
 
 from figures import FIGURES_BY_KIND
 from statmech import Scenario, __version__, load_results
-from statmech.cli import events, main
-from statmech.cli.commands import app
-from statmech.cli.execution import execution_from_options
+from statmech.cli import main, run_steps
+from statmech.cli.command_group import app
+from statmech.cli.jobs import execution_from_options
 from statmech.cli.options import SimulateOptions
-from statmech.config import list_shipped_configs, read_config_description
+from statmech.config.config_files import list_shipped_configs, read_config_description
+from statmech.config.shipped_configs import CONFIGS_BY_QUESTION
 from statmech.errors import ConfigError
-from statmech.questions import CONFIGS_BY_QUESTION
-from statmech.results import store
-from statmech.results.status import read_status
-from statmech.scenarios.kind_registry import SCENARIOS
+from statmech.keys.kind_registry import SCENARIOS
+from statmech.stores import zarr_store
+from statmech.stores.store_status import read_status
 
 pytestmark = pytest.mark.quick
 
@@ -332,7 +332,7 @@ def test_completion_is_offered(monkeypatch, capsys):
     ],
 )  # fmt: skip
 def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
-    assert events.describe_event(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
+    assert run_steps.describe_event(event, Scenario(rule=["hebb", "adatron"], K=[1, 3], t=1)) == message
 
 
 def test_every_shipped_config_is_listed_once_with_a_line_below_its_question(capsys):
@@ -385,9 +385,9 @@ def test_a_dry_run_counts_and_writes_nothing(in_scratch, capsys):
 
 
 def test_a_dry_run_searches_no_optimum_and_says_how_many_there_are(in_scratch, capsys, monkeypatch):
-    from theory.control import best_controls
+    from theory.control import optimal_controls
 
-    monkeypatch.setattr(best_controls, "_find_best_controls", lambda *_: pytest.fail("a search"))
+    monkeypatch.setattr(optimal_controls, "_find_best_controls", lambda *_: pytest.fail("a search"))
     done = answer(capsys, "run", "optimal_rate", "--dry-run", "N=[100, 200]")
     assert "parameter combinations have keys at the optimum: each is searched before" in done.stderr
 
@@ -456,7 +456,7 @@ def test_the_table_counts_the_runs_that_satisfy_a_bound(in_scratch, capsys, monk
     assert table.startswith("agrees: no bound is violated, of 30 values\n")
     capped = printed("run", "boosting", "s=5", "P=200", "seeds=1", "cap=1", "--out", "capped")
     assert "agrees: no bound is violated" in capped  # fewer stages than the bound allows prove nothing
-    monkeypatch.setattr("theory.boosting.bounds.bound_stages", lambda *_: 1.0)
+    monkeypatch.setattr("theory.classification.boosting.bound_stages", lambda *_: 1.0)
     table = printed("run", "boosting", "s=5", "P=200", "seeds=1", "--out", "wrong")
     assert "violates: stages 1 of " in table
     assert "0/1" in table
@@ -595,8 +595,8 @@ def test_a_store_that_cannot_be_written_or_read_is_reported(in_scratch, capsys, 
     broken = in_scratch / "broken" / "theory.zarr"
     broken.mkdir(parents=True)
     (broken / "zarr.json").write_text("{")
-    with pytest.raises(store.StoreError, match="not a readable store"):
-        store.load(broken)
+    with pytest.raises(zarr_store.StoreError, match="not a readable store"):
+        zarr_store.load(broken)
 
 
 @pytest.mark.slow

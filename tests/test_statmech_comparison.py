@@ -13,11 +13,12 @@ from scipy.stats import binomtest
 
 import simulate
 import theory
-from figures.series import compute_mean_and_error
-from simulate.minimisers.problem import Minimum
-from simulate.scenarios import risk
+from figures.curves import compute_mean_and_error
+from simulate.convex.objective_and_certificates import Minimum
+from simulate.kinds import empirical_risk
 from statmech import Network, Risk, Scenario, StoredExamples, compare, run
-from statmech.results import comparison, multiplicity
+from statmech.numerics import statistics
+from statmech.results import comparison
 from statmech.results.tables import make_comparison_tables
 
 pytestmark = pytest.mark.quick
@@ -33,7 +34,7 @@ def samples(seeds: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def count(runs: np.ndarray) -> float:
-    return multiplicity.count_independent_values(np.array([runs.shape[1]]), lambda _: runs, len(runs))
+    return statistics.count_independent_values(np.array([runs.shape[1]]), lambda _: runs, len(runs))
 
 
 def largest(runs: np.ndarray, mean: np.ndarray) -> float:
@@ -58,16 +59,14 @@ def test_missing_runs_are_left_out():
 @pytest.mark.parametrize("seeds", [8, 64])
 def test_the_bound_is_exceeded_in_one_sweep_of_a_hundred_and_one_that_counts_wrongly_is_not(seeds, monkeypatch):
     """`benchmarks/calibration.py` does the same with simulations; here with 20 times the level, and fewer sweeps."""
-    monkeypatch.setattr(multiplicity, "FALSE_ALARM_PROBABILITY", 0.2)
-    monkeypatch.setattr(multiplicity, "NUM_GAUSSIAN_SAMPLES", 30)
+    monkeypatch.setattr(statistics, "FALSE_ALARM_PROBABILITY", 0.2)
+    monkeypatch.setattr(statistics, "NUM_GAUSSIAN_SAMPLES", 30)
     rng, zero = np.random.default_rng(3), np.array([0.0] * 12 + [1.0] * 12)
     sweeps = [samples(seeds, rng) for _ in range(300)]
     deviations = [largest(runs, zero) for runs in sweeps]
 
     def agrees(values: list[float]) -> bool:
-        beyond = sum(
-            z > multiplicity.compute_deviation_bound(v, seeds) for z, v in zip(deviations, values, strict=True)
-        )
+        beyond = sum(z > statistics.compute_deviation_bound(v, seeds) for z, v in zip(deviations, values, strict=True))
         return bool(binomtest(beyond, len(sweeps), 0.2).pvalue > 0.001)
 
     assert agrees([count(runs) for runs in sweeps])
@@ -78,11 +77,11 @@ def test_the_bound_is_exceeded_in_one_sweep_of_a_hundred_and_one_that_counts_wro
 def test_as_many_seeds_can_judge_as_find_what_half_of_them_would_with_known_standard_deviations():
     for values in (1, 10, 1000):
         fewest, known = (
-            multiplicity.compute_min_seeds(values),
-            -ndtri(multiplicity.FALSE_ALARM_PROBABILITY / 2 / values),
+            statistics.compute_min_seeds(values),
+            -ndtri(statistics.FALSE_ALARM_PROBABILITY / 2 / values),
         )
-        assert multiplicity.compute_deviation_bound(values, fewest) / fewest**0.5 <= known / (fewest / 2) ** 0.5
-        assert multiplicity.compute_deviation_bound(values, fewest - 1) / fewest**0.5 > known / (fewest / 2) ** 0.5
+        assert statistics.compute_deviation_bound(values, fewest) / fewest**0.5 <= known / (fewest / 2) ** 0.5
+        assert statistics.compute_deviation_bound(values, fewest - 1) / fewest**0.5 > known / (fewest / 2) ** 0.5
 
 
 @pytest.mark.parametrize("seeds", [2, 8])
@@ -136,7 +135,7 @@ def test_one_student_s_three_errors_and_r_are_counted_once():
     alone = comparison.distances(simulate.run(scenario)[["R", "length"]], theory.solve(scenario))
     assert (distance.attrs["values"], alone.attrs["values"]) == (50, 20)
     assert distance.attrs["independent"] == pytest.approx(alone.attrs["independent"], rel=0.15)
-    assert comparison.get_deviation_bound(distance) < multiplicity.compute_deviation_bound(50, 64) - 0.2
+    assert comparison.get_deviation_bound(distance) < statistics.compute_deviation_bound(50, 64) - 0.2
 
 
 @pytest.mark.slow
@@ -159,12 +158,12 @@ def test_values_of_which_a_run_has_not_converged_are_not_judged():
 def test_runs_without_a_solution_are_counted_and_enter_no_mean(monkeypatch):
     scenario = Risk(loss="square", penalty="l1", teacher="linear", noise=0.5, N=30, alpha=[0.5, 1], seeds=10)
     whole, solution = simulate.run(scenario), theory.solve(scenario)
-    found, lost = risk.minimise_risk, iter([True, False, True] + 17 * [False])
+    found, lost = empirical_risk.minimise_risk, iter([True, False, True] + 17 * [False])
 
     def learnt(problem, *given):
         return Minimum(np.zeros(problem.B.shape[1]), np.inf) if next(lost) else found(problem, *given)
 
-    monkeypatch.setattr(risk, "minimise_risk", learnt)
+    monkeypatch.setattr(empirical_risk, "minimise_risk", learnt)
     simulation = simulate.run(scenario)
     missing = np.isnan(simulation.R)
     assert missing.sum() == 2

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from statmech import Scenario
-from statmech.config import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load, read_config_description
+from statmech.config.config_files import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load, read_config_description
 from statmech.errors import ConfigError, format_unknown_name
-from statmech.scenarios.cost import estimate_cost
-from statmech.scenarios.kind_registry import SCENARIOS, get_kinds
-from statmech.scenarios.registry import get_kind_name, scenario_from
+from statmech.keys.kind_registry import SCENARIOS, get_kinds
+from statmech.kinds.registry import get_kind_name, scenario_from
+from statmech.stores.sweep_size import estimate_cost
 
 EXAMPLES = 100  # configs of each kind; `benchmarks/fuzz.py` tries more
 ODD = [

@@ -8,10 +8,10 @@ import pytest
 import simulate
 import theory
 from statmech import Network, NetworkTasks, OnlineTasks, Scenario, ScenarioError
-from statmech.controls import ControlFunction, TimeSegments
-from theory.control import best_controls
-from theory.control.best_rates import compute_best_rates
-from theory.control.systems import make_control_problem
+from statmech.parameters.schedules_and_controls import ControlFunction, TimeSegments
+from theory.control import optimal_controls
+from theory.control.controlled_equations import make_control_problem
+from theory.control.optimal_controls import compute_best_rates
 
 STEPS = {"at": [0, 2, 3], "is": [1.0, 0.25, 2.0]}
 FLIPS = {"at": [0, 1], "is": [0.3, 0.0]}
@@ -234,7 +234,7 @@ def test_replay_at_its_best_share_rehearses_late_and_gains_over_the_best_constan
     """The best constant and the error of five searches; the share is 0 at first, and what other integrators found."""
     # steps of 2/3 in place of 1/10 err by 2e-6
     monkeypatch.setattr(
-        best_controls, "make_control_problem", lambda *given: make_control_problem(*given)._replace(step=0.7)
+        optimal_controls, "make_control_problem", lambda *given: make_control_problem(*given)._replace(step=0.7)
     )
     scenario = NetworkTasks(**TASKS, t=[50, 100], protocol={"optimal": {"segments": 5}})
     solution = theory.solve(scenario)

@@ -16,14 +16,15 @@ import numpy as np
 import pytest
 from conftest import quick_environment
 
-from simulate.execution import isolated
-from simulate.execution.to_store import _make_store_attributes
-from statmech import RULES, ConfigError, Scenario, StoredExamples, plugins
-from statmech.cli.commands import COMMAND_PANELS
-from statmech.results.log import StoreLog
-from statmech.results.store_creation import create_store
-from statmech.results.sweep_store import DONE_STATE, SweepStore
-from statmech.runtime import jax_cache
+from simulate.execution import chunks
+from simulate.execution.store_runs import _make_store_attributes
+from statmech import RULES, ConfigError, Scenario, StoredExamples
+from statmech.cli.command_group import COMMAND_PANELS
+from statmech.config import user_files
+from statmech.runtime import compiled_programs
+from statmech.stores.store_creation import create_store
+from statmech.stores.store_status import StoreLog
+from statmech.stores.sweep_store import DONE_STATE, SweepStore
 
 OURS = ("statmech", "simulate", "theory", "figures", "sitecustomize", "usercustomize")
 SCENARIO = StoredExamples(learner="hebb", N=10, alpha=[0.5, 1.0], seeds=12)  # compiles nothing
@@ -136,7 +137,7 @@ def test_no_command_imports_a_module_of_the_current_folder(folder):
 def test_no_job_of_slurm_imports_a_module_of_the_current_folder(folder, monkeypatch, tmp_path):
     pytest.importorskip("distributed", reason="needs pip install 'statmech[cluster]'")
     jobqueue = pytest.importorskip("dask_jobqueue", reason="needs pip install 'statmech[cluster]'")
-    from simulate.execution import clusters
+    from simulate.execution import dask_cluster
 
     asked = {}
 
@@ -150,7 +151,7 @@ def test_no_job_of_slurm_imports_a_module_of_the_current_folder(folder, monkeypa
     (tmp_path / "jobs.yaml").write_text("cores: 1\nmemory: 1GB\n")
     with monkeypatch.context() as patch, contextlib.suppress(Rejected):
         patch.setattr(jobqueue, "SLURMCluster", make)
-        clusters._start_slurm_cluster(tmp_path / "jobs.yaml")
+        dask_cluster._start_slurm_cluster(tmp_path / "jobs.yaml")
     job = jobqueue.slurm.SLURMJob("tcp://127.0.0.1:1", "worker", cores=1, memory="1GB", python=asked.get("python"))
     python = shlex.split(job._command_template)
     done = run(folder, *python[: python.index("distributed.cli.dask_worker") + 1], "--help")
@@ -186,7 +187,7 @@ def test_python_m_statmech_imports_nothing_more_from_the_current_folder(folder):
 
 RULES_FILE = """
 from neighbour import FACTOR
-from statmech.rules import RULES, Hebb
+from statmech.students.rules import RULES, Hebb
 
 class Mine(Hebb):
     def g(self, kappa, length):
@@ -205,7 +206,7 @@ def own_file(tmp_path, monkeypatch):
     file.with_name("neighbour.py").write_text("FACTOR = 2.0\n")
     file.write_text(RULES_FILE)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(plugins, "_loaded_modules", {})
+    monkeypatch.setattr(user_files, "_loaded_modules", {})
     monkeypatch.setitem(sys.modules, "neighbour", None)
     del sys.modules["neighbour"]
     known = dict(RULES)
@@ -220,10 +221,10 @@ def test_a_child_imports_modules_beside_a_file_of_the_user_and_none_of_the_curre
 ):
     monkeypatch.chdir(folder)
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    plugins.load_plugin(own_file)
+    user_files.load_plugin(own_file)
     scenario = Scenario(rule="mine", N=20, t=1, seeds=2)
     of = create_store(folder / "mine.zarr", scenario, _make_store_attributes(scenario))
-    assert isolated._run_child_and_get_death_cause(of.path, of.list_chunks()[0], False) == ""
+    assert chunks._run_child_and_get_death_cause(of.path, of.list_chunks()[0], False) == ""
     assert imported(folder) == []
     assert of.count_states()[DONE_STATE] == 2
 
@@ -242,10 +243,10 @@ def test_a_worker_imports_modules_beside_a_file_of_the_user_and_none_of_the_curr
 def test_a_relative_path_in_the_environment_names_no_code(own_file, monkeypatch):
     monkeypatch.chdir(own_file.parent)
     own_file.write_text("")
-    monkeypatch.setenv(plugins.PLUGIN_FILES_ENV_VARIABLE, own_file.name)
+    monkeypatch.setenv(user_files.PLUGIN_FILES_ENV_VARIABLE, own_file.name)
     with pytest.raises(ConfigError, match="is relative to the current folder"):
-        plugins.load_plugins_from_environment()
+        user_files.load_plugins_from_environment()
     monkeypatch.setenv("STATMECH_CACHE", "cache")
-    assert jax_cache.get_cache_folder() is None
+    assert compiled_programs.get_cache_folder() is None
     monkeypatch.setenv("STATMECH_CACHE", str(own_file.parent / "cache"))
-    assert jax_cache.get_cache_folder() is not None
+    assert compiled_programs.get_cache_folder() is not None

@@ -11,9 +11,10 @@ import pytest
 from conftest import statmech, write
 from sklearn.utils import Bunch
 
-from statmech import ConfigError, ScenarioError, data_sets
-from statmech.data_sets import find_data_source, list_distinct_values, load_data_set
-from statmech.runtime import csv_files
+from statmech import ConfigError, ScenarioError
+from statmech.inputs import data_sets
+from statmech.inputs.data_sets import find_data_source, list_distinct_values, load_data_set
+from statmech.runtime import files
 
 REAL = {
     "votes": (435, 15, 30, {"democrat": 267, "republican": 168}),
@@ -156,7 +157,7 @@ def test_a_damaged_data_file_is_one_sentence_and_ends_at_once(name, tmp_path, mo
     damage, said = DAMAGED[name]
     monkeypatch.setattr(data_sets, "MAX_DATA_FILE_BYTES", 1000)
     if name == "wide":
-        monkeypatch.setattr(csv_files, "MAX_COLUMNS", 10)
+        monkeypatch.setattr(files, "MAX_COLUMNS", 10)
     path = tmp_path / find_data_source("digits").file
     path.parent.mkdir(exist_ok=True)
     damage(path, b"0,1,2\n" * 100)

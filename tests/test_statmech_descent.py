@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 
 import simulate
-from simulate.execution.units import check_can_simulate, make_simulator
+from simulate.execution.work_units import check_can_simulate, make_simulator
 from simulate.run import remarks
-from statmech import LOSSES, ConfigError, Descent, Risk, ScenarioError, plugins
+from statmech import LOSSES, ConfigError, Descent, Risk, ScenarioError
 from statmech.cli.jobs import job_from_source
 from statmech.cli.options import ConfigOptions
-from statmech.convex.descents import DESCENTS, Gradient, HeavyBall, Nesterov, compute_max_stable_eta
+from statmech.config import user_files
+from statmech.convex.descent_methods import DESCENTS, Gradient, HeavyBall, Nesterov, compute_max_stable_eta
 from statmech.convex.losses import DESCENT_LOSSES, DESCENT_ONLY_LOSSES, Huber, Square
-from statmech.parameters import parameter
+from statmech.keys.scenario import find_used_classes
+from statmech.kinds.gradient_descent import choose_descent_engine
+from statmech.kinds.registry import scenario_from
+from statmech.parameters.parameter_fields import parameter
 from statmech.results.comparison import distances, get_deviation_bound
-from statmech.results.dataset import make_empty_dataset
 from statmech.results.results import Results
-from statmech.scenarios.descent import choose_descent_engine
-from statmech.scenarios.registry import scenario_from
-from statmech.scenarios.used_classes import find_used_classes
+from statmech.stores.dataset import make_empty_dataset
 from theory import solve
 
 GIVEN = {"descent": "gradient", "loss": "logistic", "alpha": 3}
@@ -283,9 +284,9 @@ def test_a_descent_of_a_user_must_be_linear_or_act_on_single_weights():
         for kind, why in refused.items():
             DESCENTS["mine"] = kind
             with pytest.raises(ConfigError, match=f'the descent "mine": .*{why}'):
-                plugins.check_plugin_descent("mine")
+                user_files.check_plugin_descent("mine")
         DESCENTS["mine"] = OfOneWeight
-        plugins.check_plugin_descent("mine")
+        user_files.check_plugin_descent("mine")
     finally:
         del DESCENTS["mine"]
 
@@ -307,8 +308,8 @@ def test_a_curvature_is_bounded_as_a_loss_states():
 
 def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lines_in_the_colour_of_the_loss():
     pytest.importorskip("bokeh")
-    from figures import series
-    from figures.explorer.chart_content import format_chart_caption
+    from figures import curves as series
+    from figures.explorer.page_charts import format_chart_caption
     from figures.interactive.chart import Chart
 
     scenario = Descent(descent="gradient", loss=["square", "exponential"], alpha=3, flip=0.1, eta=0.01, epochs=[1, 5])

@@ -8,7 +8,7 @@ import pytest
 from jax.extend.random import threefry_2x32
 from scipy.stats import kstest
 
-from statmech import random_numbers
+from statmech.numerics import random_numbers
 
 LEVEL = 1e-5  # significance level of each test
 box_muller = jax.jit(random_numbers._box_muller)

@@ -7,8 +7,7 @@ import pytest
 from scipy.special import betainc, ndtr
 
 from statmech.numerics.gaussian import make_composite_rule, normal_density
-from statmech.votes.equal_students import majority_vote_error
-from statmech.votes.few_students import few_student_vote_error
+from statmech.students.ensemble_vote import few_student_vote_error, majority_vote_error
 
 
 def test_the_vote_of_one_element_does_not_depend_on_the_others():

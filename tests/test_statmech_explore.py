@@ -15,21 +15,21 @@ pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 import simulate
 import theory
-from figures import series
-from figures.explorer import link, settings
-from figures.explorer.background import BackgroundSimulator
-from figures.explorer.link import FILE_NOT_ALLOWED_MESSAGE
-from figures.explorer.page_theory import _solve_cached
-from statmech import Scenario, Stopping, StoredExamples, config
+from figures import curves as series
+from figures.explorer import settings
+from figures.explorer.computation import BackgroundSimulator, _solve_cached
+from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
+from statmech import Scenario, Stopping, StoredExamples
+from statmech.config import config_files
 from statmech.errors import ConfigError
-from statmech.parameters import get_parameters, parameter
-from statmech.results import export
+from statmech.keys.figure_key import View
+from statmech.keys.kind_registry import get_kinds
+from statmech.kinds.registry import scenario_from
+from statmech.parameters.parameter_fields import get_parameters, parameter
+from statmech.results import export_and_citations
 from statmech.results.comparison import distances
 from statmech.results.results import as_results
-from statmech.rules import RULES, Hebb
-from statmech.scenarios.kind_registry import get_kinds
-from statmech.scenarios.page import View
-from statmech.scenarios.registry import scenario_from
+from statmech.students.rules import RULES, Hebb
 
 pytestmark = pytest.mark.quick
 
@@ -57,10 +57,11 @@ def test_a_preset_is_a_valid_view_that_its_link_restores(title):
     choice, view = PRESETS[title]
     made = complete_view(choice, view)
     config_, again = (
-        settings.expand_page_config(choice, it.config, it.x) for it in (made, link.read(link.format_query(made)))
+        settings.expand_page_config(choice, it.config, it.x)
+        for it in (made, settings.read(settings.format_query(made)))
     )
     assert scenario_from(config_) == scenario_from(again)
-    assert link.read(link.format_query(made)).x == made.x
+    assert settings.read(settings.format_query(made)).x == made.x
 
 
 def test_there_are_presets_of_figures_1_to_4_and_of_each_paper():
@@ -71,11 +72,11 @@ def test_there_are_presets_of_figures_1_to_4_and_of_each_paper():
 def test_the_ensemble_opens_as_figure_3_does_and_variety_in_the_plane():
     from figures.explorer.page import make_opening_view, named
 
-    scenario = config.load("ensemble")
+    scenario = config_files.load("ensemble")
     view, cut = make_opening_view(scenario, named(scenario, "ensemble"))
     assert (view.x, view.over, cut) == ("K", "one student", [])
     assert view.config["K"] == list(scenario.K)
-    variety = config.load("variety")
+    variety = config_files.load("variety")
     assert make_opening_view(variety, named(variety, "variety"))[0].x == "R-q"
     assert make_opening_view(Scenario(rule="hebb", t=[1, 2], flip=[0.0, 0.1, 0.2]))[0].x == "flip"
     assert make_opening_view(Scenario(rule="hebb", t=[1, 2]))[0].x == "t"
@@ -140,12 +141,12 @@ def test_theory_is_dense_between_the_values_along_x_and_has_them():
 )
 def test_a_bad_link_is_refused_with_one_message(query, said):
     with pytest.raises(ConfigError, match=r"^link: ") as refused:
-        link.read(query)
+        settings.read(query)
     assert said in str(refused.value)
 
 
 def test_a_link_of_one_rule_may_state_its_parameters():
-    assert link.read("rule=perceptron&t=50&eta=0.5").config["eta"] == 0.5
+    assert settings.read("rule=perceptron&t=50&eta=0.5").config["eta"] == 0.5
 
 
 @pytest.mark.parametrize("choice", settings.get_page_settings_by_kind())
@@ -154,7 +155,7 @@ def test_the_address_of_a_page_opens_a_page_of_the_same_kind(choice):
     from figures.explorer.page import choose_opening_page, complete_view
 
     view = complete_view(choice, settings.get_page_settings(choice).view)
-    again = link.read(link.format_query(view))
+    again = settings.read(settings.format_query(view))
     assert choose_opening_page(view=again)[0] == choice
     assert again.config == view.config
 
@@ -239,17 +240,19 @@ def test_a_rule_of_the_user_has_its_slider(monkeypatch):
     assert not settings.is_applicable_key("rule", ["hebb"], "caution")
 
 
-@pytest.mark.parametrize("name", config.list_shipped_configs())
+@pytest.mark.parametrize("name", config_files.list_shipped_configs())
 def test_a_config_written_and_read_is_the_same_config(name, tmp_path):
-    scenario = config.load(name)
-    (tmp_path / "again.yaml").write_text(config.format_config(scenario))
-    assert config.load(tmp_path / "again.yaml") == scenario
+    scenario = config_files.load(name)
+    (tmp_path / "again.yaml").write_text(config_files.format_config(scenario))
+    assert config_files.load(tmp_path / "again.yaml") == scenario
 
 
-@pytest.mark.parametrize("name", [name for name in config.list_shipped_configs() if not config.load(name).on_data])
+@pytest.mark.parametrize(
+    "name", [name for name in config_files.list_shipped_configs() if not config_files.load(name).on_data]
+)
 def test_every_shipped_config_with_a_theory_opens(name):
-    given, _ = settings.reduce_config(config.load(name))
-    choice = settings.get_page_kind(config.load(name))
+    given, _ = settings.reduce_config(config_files.load(name))
+    choice = settings.get_page_kind(config_files.load(name))
     assert choice == settings.get_page_kind(scenario_from(settings.expand_page_config(choice, given)))
 
 
@@ -334,8 +337,8 @@ def test_a_drag_during_a_compilation_begins_the_last_simulation_alone(monkeypatc
 
 def test_no_unit_of_a_superseded_simulation_begins(monkeypatch):
     """Not even those that it had started ahead: each may have a program of its own."""
-    from simulate.execution import units as units_of_work
-    from simulate.scenarios import online
+    from simulate.execution import work_units as units_of_work
+    from simulate.kinds import online_perceptron
 
     units, begun, may_end, done = [], threading.Event(), threading.Event(), threading.Event()
 
@@ -345,7 +348,7 @@ def test_no_unit_of_a_superseded_simulation_begins(monkeypatch):
         assert may_end.wait(60)
         return []
 
-    monkeypatch.setattr(online.Simulator, "run", run)
+    monkeypatch.setattr(online_perceptron.Simulator, "run", run)
     background = BackgroundSimulator(lambda made, message: done.set() if made is not None and made.eta == 2 else None)
     scenarios = [Scenario(rule="hebb", t=[1.0], N=50, K=[*range(1, 9)], eta=eta, seeds=2) for eta in (1, 2)]
     monkeypatch.setattr(units_of_work, "count_cores", lambda: 1)
@@ -404,7 +407,7 @@ def live():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.live import ScenarioControls
+    from figures.explorer.live_scenario import ScenarioControls
 
     messages = []
     with set_curdoc(Document()):
@@ -423,8 +426,10 @@ def live():
 def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds, lines, first, live, monkeypatch):
     """The program of fewer seeds is another one, which would be compiled as well."""
     started = []
-    monkeypatch.setattr("figures.explorer.live.estimate_cost", lambda scenario: SimpleNamespace(seconds=seconds))
-    monkeypatch.setattr("figures.explorer.live.has_theory_lines", lambda results: lines)
+    monkeypatch.setattr(
+        "figures.explorer.live_scenario.estimate_cost", lambda scenario: SimpleNamespace(seconds=seconds)
+    )
+    monkeypatch.setattr("figures.explorer.live_scenario.has_theory_lines", lambda results: lines)
     made, _ = live
     made.background.start = lambda scenario, first: started.append((scenario.seeds, first))
     made.scenario = Scenario(rule="hebb", t=[1.0], seeds=16)
@@ -443,9 +448,9 @@ def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds
     ],
 )
 def test_no_file_is_named_on_a_page(typed, live, tmp_path, monkeypatch):
-    from statmech import input_table
+    from statmech.inputs import labelled_tables
 
-    monkeypatch.setattr(input_table, "load_input_table", lambda path: pytest.fail(f"{path} is read"))
+    monkeypatch.setattr(labelled_tables, "load_input_table", lambda path: pytest.fail(f"{path} is read"))
     made, messages = live
     made.more_keys.value = typed.replace("FILE", str(tmp_path / "private"))
     assert messages == [("error", FILE_NOT_ALLOWED_MESSAGE.format("other keys")), ("progress", "")]
@@ -455,7 +460,7 @@ def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.live import ScenarioControls
+    from figures.explorer.live_scenario import ScenarioControls
 
     np.savetxt(tmp_path / "rows.csv", np.random.default_rng(0).normal(size=(20, 5)), delimiter=",")
     rows = {"rows": {"path": str(tmp_path / "rows.csv")}}
@@ -532,18 +537,18 @@ def test_what_is_prepared_is_what_the_page_opens_with(monkeypatch):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer import page, page_theory
+    from figures.explorer import computation, page
 
-    page_theory._solve_config.cache_clear()
+    computation._solve_config.cache_clear()
     page.prepare()
-    assert page_theory._solve_config.cache_info().misses == 1
+    assert computation._solve_config.cache_info().misses == 1
     with set_curdoc(Document()):
         made = page.ExplorerPage()
         made.source.scheduler.call_later = lambda *_: None
         made.source.update()
         assert made.source.theory is not None
         made.close()
-    assert page_theory._solve_config.cache_info().misses == 1
+    assert computation._solve_config.cache_info().misses == 1
 
 
 @pytest.mark.slow
@@ -560,18 +565,18 @@ def test_a_rule_that_is_defined_again_is_solved_again(monkeypatch):
 
 @pytest.mark.slow
 def test_the_band_of_one_run_follows_N_and_nothing_is_solved_for_it():
-    from figures.explorer import page_theory
+    from figures.explorer import computation
 
     made = {N: Scenario(rule="hebb", N=N, t=[1.0, 10.0], corrections=True) for N in (20, 500)}
     _solve_cached(made[20])
-    before = page_theory._solve_config.cache_info().misses
+    before = computation._solve_config.cache_info().misses
     for N, scenario in made.items():
         found, expected = _solve_cached(scenario), theory.solve(scenario)
         assert int(found.N) == N
         assert found.attrs["config"] == expected.attrs["config"]
         for name in expected:
             np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, err_msg=str(name))
-    assert page_theory._solve_config.cache_info().misses == before
+    assert computation._solve_config.cache_info().misses == before
 
 
 @pytest.mark.slow
@@ -587,7 +592,7 @@ def test_the_switch_of_the_band_adds_it_to_the_charts_and_to_the_link(page):
     [narrow, *_] = page.charts.grid.charts["eps_g"].curves["bands"].data["y"]
     width = [np.subtract(y[-1], y[0]) for y in (wide, narrow)]  # of the first place: the band runs there and back
     assert width[0] / width[1] == pytest.approx(10, rel=1e-9)
-    assert link.read(link.format_query(page.source.view)).config["corrections"] is True
+    assert settings.read(settings.format_query(page.source.view)).config["corrections"] is True
     page.source.band.value = False
     assert page.charts.grid.charts["eps_g"].curves["bands"].data["x"] == []
     assert "corrections" not in page.source.view.config
@@ -649,7 +654,7 @@ def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name):
         else {}
     )
     with set_curdoc(Document()):
-        page = ExplorerPage(None if given else config.load(name), **given)
+        page = ExplorerPage(None if given else config_files.load(name), **given)
         page.view()
         page.source.scheduler.call_later = lambda *_: None
         page.source.update()
@@ -667,7 +672,7 @@ def test_sections_are_listed_by_their_names_and_can_be_edited():
 
     from figures.explorer.page import ExplorerPage
 
-    scenario = config.load("forgetting")
+    scenario = config_files.load("forgetting")
     starts = scenario.config()["start"]
     with set_curdoc(Document()):
         live = ExplorerPage(scenario).source
@@ -700,7 +705,7 @@ def test_a_netcdf_file_contains_both_datasets():
 
     scenario = Stopping(boundary=["constant", "brownian-bridge"], error_rate=[0.1, 0.2], walks=50, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    with xr.open_dataset(io.BytesIO(export.make_netcdf(sim, sol)), engine="scipy") as found:
+    with xr.open_dataset(io.BytesIO(export_and_citations.make_netcdf(sim, sol)), engine="scipy") as found:
         np.testing.assert_array_equal(found.features, sim.features)
         np.testing.assert_array_equal(found.features_theory, sol.features)
         assert json.loads(found.attrs["config"]) == scenario.config()
@@ -709,7 +714,7 @@ def test_a_netcdf_file_contains_both_datasets():
 def test_a_table_has_a_row_per_point_and_variable():
     scenario = Stopping(boundary=["constant", "brownian-bridge"], error_rate=[0.1, 0.2], walks=50, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
-    made = export.make_export_table(sim, sol).set_index(["boundary", "error_rate", "variable"])
+    made = export_and_citations.make_export_table(sim, sol).set_index(["boundary", "error_rate", "variable"])
     row = made.loc[("constant", 0.2, "features")]
     here = sim.features.sel(boundary="constant", error_rate=0.2)
     assert row["simulation"] == pytest.approx(here.mean().item())
@@ -718,7 +723,7 @@ def test_a_table_has_a_row_per_point_and_variable():
 
 
 def test_parallel_axes_open_along_a_number_that_all_rules_have_with_each_value_once():
-    scenario = config.load("noise_optimal")
+    scenario = config_files.load("noise_optimal")
     assert settings.choose_abscissa_key(scenario) == "flip"  # assumed_flip is a parameter of the optimal rule alone
     given, cut = settings.reduce_config(scenario, "flip")
     assert given["rule"] == ["bayes", "hebb", "perceptron"]

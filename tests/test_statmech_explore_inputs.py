@@ -7,13 +7,14 @@ from conftest import brief
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 import theory
-from figures.explorer import link, settings
-from figures.explorer.link import FILE_NOT_ALLOWED_MESSAGE
-from figures.explorer.spectrum import INPUT_MENU_FORMS, RANDOM_TEACHER, make_input_menu, make_two_variance_spectrum
-from statmech import Clusters, Network, Risk, Scenario, config
+from figures.explorer import settings
+from figures.explorer.key_menus import INPUT_MENU_FORMS, RANDOM_TEACHER, make_input_menu, make_two_variance_spectrum
+from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
+from statmech import Clusters, Network, Risk, Scenario
+from statmech.config import config_files
 from statmech.errors import ConfigError
-from statmech.inputs import inputs_from_config
-from statmech.scenarios.page import View
+from statmech.inputs.input_distributions import inputs_from_config
+from statmech.keys.figure_key import View
 
 PAGES = [name for name, page in settings.get_page_settings_by_kind().items() if page.inputs]
 pytestmark = pytest.mark.quick
@@ -27,7 +28,7 @@ def opened():
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.live import ScenarioControls
+    from figures.explorer.live_scenario import ScenarioControls
 
     pages, messages = [], []
 
@@ -63,8 +64,8 @@ def slider(live, name):
 
 def copied(live, tmp_path):
     """The scenario of the config that the page would copy."""
-    (tmp_path / "copied.yaml").write_text(config.format_config(live.scenario))
-    return config.load(tmp_path / "copied.yaml")
+    (tmp_path / "copied.yaml").write_text(config_files.format_config(live.scenario))
+    return config_files.load(tmp_path / "copied.yaml")
 
 
 def test_these_kinds_have_sliders_of_their_inputs():
@@ -119,7 +120,7 @@ def test_sliders_at_rest_keep_what_the_config_says_and_the_menu_leads_back_to_it
     slider(live, "spread").value = 0.8
     assert live.scenario.config()["inputs"] == given
     live.menus[0].menu.value = ""
-    assert "inputs" not in config.format_config(live.scenario)
+    assert "inputs" not in config_files.format_config(live.scenario)
     assert not [it for it in live.menus[0].widgets[1:] if it.visible]
     live.menus[0].menu.value = "spectrum"
     assert live.scenario.config()["inputs"] == given
@@ -177,11 +178,11 @@ def test_a_page_of_rows_can_be_reloaded_and_names_no_other_file(rows):
     from figures.explorer.page import ExplorerPage
 
     scenario = of_kind("rule", N=5, inputs=rows)
-    written = link.format_query(View({"rule": ["perceptron"], "N": 5, "t": 20, "inputs": rows}))
-    assert link.read(written, [{"path": "digits.csv"}]).config["inputs"] == rows
+    written = settings.format_query(View({"rule": ["perceptron"], "N": 5, "t": 20, "inputs": rows}))
+    assert settings.read(written, [{"path": "digits.csv"}]).config["inputs"] == rows
     for query in (written.replace("digits", "private"), written.replace("path", "file")):
         with pytest.raises(ConfigError, match=FILE_NOT_ALLOWED_MESSAGE.format("link").partition("(")[0]):
-            link.read(query, [{"path": "digits.csv"}])
+            settings.read(query, [{"path": "digits.csv"}])
     with set_curdoc(Document()):
         page = ExplorerPage(scenario, query=[(name, value) for name, value in _pairs(written)])
         assert not page.message.visible
@@ -206,13 +207,13 @@ def _pairs(query):
     ],
 )
 def test_a_shipped_config_of_structured_inputs_opens_on_the_charts_of_its_figure(name, charts):
-    from figures import series
+    from figures import curves
     from figures.explorer.page import make_opening_view, named
 
-    scenario = config.load(name)
+    scenario = config_files.load(name)
     view, _ = make_opening_view(scenario, named(scenario, name))
-    assert link.check_and_complete_view(view, scenario.CHOICE).show == charts
-    assert {*charts} <= {*series.get_chart_variables(scenario)}
+    assert settings.check_and_complete_view(view, scenario.CHOICE).show == charts
+    assert {*charts} <= {*curves.get_chart_variables(scenario)}
 
 
 @WARNED
@@ -234,7 +235,7 @@ def test_several_inputs_are_curves():
 @pytest.mark.parametrize("label", ["η = 0.5", "η = 2"])
 def test_the_menu_of_curves_draws_each_of_its_values_and_not_another(opened, label):
     """A curve under the label of another would be found: those of the two rates differ."""
-    from figures import series
+    from figures import curves
     from figures.labels import make_browser_labeller
 
     live = opened(of_kind("rule"))
@@ -242,7 +243,7 @@ def test_the_menu_of_curves_draws_each_of_its_values_and_not_another(opened, lab
     live.values.value = "0.5, 2"
     picture = live.chart_content
     assert picture.layout.colour_axes == ("eta",)
-    shown = series.make_curves(
+    shown = curves.make_curves(
         "eps_g",
         None,
         picture.results.theory,
@@ -258,7 +259,7 @@ def test_the_menu_of_curves_draws_each_of_its_values_and_not_another(opened, lab
 
 
 def test_a_chart_without_values_or_equal_to_another_is_not_among_the_first(opened):
-    from figures.explorer.charts import ExplorerCharts
+    from figures.explorer.page_charts import ExplorerCharts
 
     for noise, given in (("eps_y", {"teacher": "linear"}), ("eps_y", {"teacher": "sign", "flip": 0})):
         charts = ExplorerCharts()
@@ -283,7 +284,7 @@ def test_a_file_name_is_shown_as_it_is(rows):
 @pytest.mark.parametrize(("eta", "t"), brief([(0.5, 50.0), (2.0, 1e4)]))
 def test_a_drag_over_power_laws_is_as_accurate_as_a_chart_can_show(eta, t):
     """A planted fourth of the digits would be seen; all digits would take four times as long."""
-    from figures.explorer.page_theory import _solve_cached, solve_to_full_accuracy
+    from figures.explorer.computation import _solve_cached, solve_to_full_accuracy
     from statmech.results.results import Results
 
     power_law = {"power_law": {"decay": 1.5, "teacher_decay": 1.75}}

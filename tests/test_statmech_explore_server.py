@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 from figures.explorer import server
-from figures.explorer.access import LOCALHOST, RequestGuard
+from figures.explorer.server import LOCALHOST, RequestGuard
 
 PAGES, GONE = 3, 1
 SERVED = f"""
@@ -432,7 +432,7 @@ def test_unfinished_requests_neither_keep_the_page_from_others_nor_fill_the_log(
 
 @pytest.mark.slow
 def test_an_unfinished_request_is_closed_after_some_time(limited):
-    served = limited("from figures.explorer import connections; connections.REQUEST_TIMEOUT_SECONDS = 0.5\n")
+    served = limited("from figures.explorer import server as connections; connections.REQUEST_TIMEOUT_SECONDS = 0.5\n")
     for text in UNFINISHED.values():
         with socket.create_connection((LOCALHOST, int(served.port)), timeout=SECONDS) as one:
             one.sendall(text.replace("HOST", served.host).encode())
@@ -442,7 +442,7 @@ def test_an_unfinished_request_is_closed_after_some_time(limited):
 
 @pytest.mark.slow
 def test_without_a_free_descriptor_the_explorer_waits_in_silence_and_then_answers(limited):
-    unbounded = "from figures.explorer import connections; connections.MAX_WAITING_CONNECTIONS = 10**6\n"
+    unbounded = "from figures.explorer import server as connections; connections.MAX_WAITING_CONNECTIONS = 10**6\n"
     served = limited(FEW_DESCRIPTORS + unbounded)
     with contextlib.ExitStack() as opened:
         begun(served, 200, UNFINISHED["half a head"], opened)

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
-from figures.explorer import link, page_theory, settings
-from statmech import config
+from figures.explorer import computation, settings
+from statmech.config import config_files
 
 WARNED = pytest.mark.filterwarnings("ignore:Both 'variant':PendingDeprecationWarning")  # Panel's own, of its downloads
 pytestmark = [pytest.mark.quick, WARNED]
@@ -27,7 +27,7 @@ def opened():
     pages = []
 
     def open_(name, overrides=()):
-        scenario, document = config.load(name, [*overrides]), Document()
+        scenario, document = config_files.load(name, [*overrides]), Document()
         with set_curdoc(document):
             made = ExplorerPage(scenario, view=named(scenario, name))
             made.view().server_doc(document)
@@ -74,7 +74,7 @@ def test_a_protocol_has_its_own_sliders_and_keys(opened):
     assert live.scenario.config()["protocol"] == {"replay": 0.1}
     protocol(page, "replay")[0].value = 0.3
     assert page.charts.grid.shown["task_share"][0].theory[-1] == pytest.approx(0.3)
-    assert link.read(link.format_query(live.view)).config["protocol"] == {"replay": 0.3}
+    assert settings.read(settings.format_query(live.view)).config["protocol"] == {"replay": 0.3}
     assert not protocol(page, "interleaved")
     assert not live.sliders["switch"].visible
     assert live.scenario.switch is None
@@ -96,7 +96,7 @@ def test_a_protocol_without_sliders_stays_as_it_was_written(opened):
 
 def test_perceptrons_of_two_tasks_open_at_their_errors():
     start = settings.get_page_settings("rule_tasks").start
-    view = link.read("rule=hebb,perceptron&tasks=2&t=5&switch=2")
+    view = settings.read("rule=hebb,perceptron&tasks=2&t=5&switch=2")
     assert {name: view.config[name] for name in ("tasks", "switch", "t")} == {"tasks": 2, "switch": 2, "t": 5}
     assert settings.find_page_kind(view.config) == "rule_tasks"
     assert settings.expand_page_config("rule_tasks", start)["t"][0] == 0
@@ -116,9 +116,9 @@ def test_an_optimum_is_searched_while_the_page_answers(opened, monkeypatch):
         searched.append(scenario)
         may_end.wait(60)
 
-    monkeypatch.setattr(page_theory, "search_optima", search)
+    monkeypatch.setattr(computation, "search_optima", search)
     monkeypatch.setattr(
-        page_theory, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only_variables
+        computation, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only_variables
     )
     before = live.scenario
     protocol(page, "optimal")
@@ -159,9 +159,9 @@ def test_a_function_of_time_stays_in_force_and_its_step_is_dragged_below_the_err
     curve = page.charts.grid.shown["flip_of_t"][0]
     assert curve.theory_x[curve.theory == 0].min() == 5
     assert curve.theory_x[curve.theory == 0.2].max() == pytest.approx(5, abs=0.5)
-    assert link.read(link.format_query(live.view)).config["flip"] == {"at": [0, 5], "is": [0.2, 0]}
+    assert settings.read(settings.format_query(live.view)).config["flip"] == {"at": [0, 5], "is": [0.2, 0]}
     (tmp_path / "copied.yaml").write_text(page.yaml.value)
-    assert config.load(tmp_path / "copied.yaml") == live.scenario
+    assert config_files.load(tmp_path / "copied.yaml") == live.scenario
     assert not live.sliders["flip"].visible
     control(page, "flip", "constant")
     assert live.sliders["flip"].visible
@@ -190,7 +190,7 @@ def test_several_functions_of_time_are_curves_in_the_colours_of_their_errors(ope
 @pytest.mark.slow
 def test_a_page_whose_optimum_is_unknown_opens_without_it(opened, monkeypatch):
     monkeypatch.setattr(
-        page_theory, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only_variables
+        computation, "has_unknown_optimum", lambda scenario: "control" in scenario.theory_only_variables
     )
     page = opened("optimal_rate", ["N=100", "t=1,5,20"])
     assert page.progress.object == "searching for the optimum: a minute or more; until then without it"

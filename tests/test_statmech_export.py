@@ -13,7 +13,8 @@ from test_statmech_cli import called
 import simulate
 import theory
 from statmech import ConfigError, Scenario, StoredExamples, StoreError, load
-from statmech.results import export, store
+from statmech.results import export_and_citations
+from statmech.stores import zarr_store
 
 pytestmark = pytest.mark.quick
 
@@ -25,8 +26,8 @@ SMALL = ["K=1,3", "N=30", "seeds=4", "t=2"]
 def test_files_have_the_numbers(suffix, tmp_path):
     scenario = StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 30], seeds=4, strengths=True)
     sim, sol, file = simulate.run(scenario), theory.solve(scenario), tmp_path / "new" / f"results.{suffix}"
-    store.save(sim, tmp_path / "sim.zarr")
-    export.write_export(store.load(str(tmp_path / "sim.zarr")), sol, file)
+    zarr_store.save(sim, tmp_path / "sim.zarr")
+    export_and_citations.write_export(zarr_store.load(str(tmp_path / "sim.zarr")), sol, file)
     if suffix == "csv":
         found = pd.read_csv(file).query("variable == 'eps_g'")["simulation"]
         assert sorted(found) == pytest.approx(sorted(sim.eps_g.mean("seed").values.ravel()))
@@ -39,7 +40,7 @@ def test_files_have_the_numbers(suffix, tmp_path):
 def test_other_kinds_of_files_are_refused(tmp_path):
     sim = simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2))
     with pytest.raises(ConfigError, match=r"must end with .csv or .nc"):
-        export.write_export(sim, None, tmp_path / "results.txt")
+        export_and_citations.write_export(sim, None, tmp_path / "results.txt")
 
 
 @pytest.mark.slow
@@ -69,7 +70,9 @@ def test_a_folder_without_results_is_reported(in_scratch):
 
 
 def test_a_missing_result_is_reported_with_those_that_exist(in_scratch):
-    store.save(simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2)), in_scratch / "results/one/simulation.zarr")
+    zarr_store.save(
+        simulate.run(Scenario(rule="hebb", N=10, t=[1], seeds=2)), in_scratch / "results/one/simulation.zarr"
+    )
     with pytest.raises(ConfigError, match=r"Folders with results in it: results/one$"):
         load("results")
     with pytest.raises(ConfigError, match=r'Did you mean the shipped config "ensemble"'):
@@ -77,7 +80,7 @@ def test_a_missing_result_is_reported_with_those_that_exist(in_scratch):
     with pytest.raises(ConfigError, match=r"no such file, nor a folder of results$"):
         load("results/two")
     with pytest.raises(StoreError, match=r"Load one of its stores: simulation.zarr"):
-        store.load("results/one")
+        zarr_store.load("results/one")
     assert load("results/one/simulation.zarr").rule == "hebb"
 
 

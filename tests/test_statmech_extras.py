@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import quick_environment
 
-from statmech.runtime import extras
+from statmech.runtime import installed_packages
 
 ROOT = Path(__file__).parents[1]
 OPTIONAL = ("numba", "llvmlite", "sklearn", "joblib", "panel", "panel_material_ui", "bokeh", "jinja2", "distributed")
@@ -91,12 +91,15 @@ def test_a_command_that_needs_an_extra_says_how_to_install_it_and_writes_nothing
 @pytest.mark.slow
 def test_an_import_that_needs_an_extra_says_how_to_install_it(tmp_path):
     done = run("from simulate.learners import MinOver", tmp_path)
-    assert f"an estimator needs sklearn: {extras.get_install_command('estimators')}" in done.stderr.splitlines()[-1]
+    assert (
+        f"an estimator needs sklearn: {installed_packages.get_install_command('estimators')}"
+        in done.stderr.splitlines()[-1]
+    )
 
 
 def test_outside_a_checkout_an_extra_is_installed_by_the_name_of_the_package(monkeypatch, tmp_path):
-    monkeypatch.setattr(extras, "CHECKOUT_FOLDER", tmp_path)
-    assert extras.get_install_command("explore") == "pip install 'statmech[explore]'"
+    monkeypatch.setattr(installed_packages, "CHECKOUT_FOLDER", tmp_path)
+    assert installed_packages.get_install_command("explore") == "pip install 'statmech[explore]'"
 
 
 @pytest.mark.slow

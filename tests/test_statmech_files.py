@@ -16,8 +16,8 @@ import simulate
 import theory
 from statmech import Scenario
 from statmech.errors import StoreError
-from statmech.results import store
 from statmech.runtime import files
+from statmech.stores import zarr_store
 
 WRITERS = {  # a command that overwrites an existing file; the second of two in a folder of results named "mine"
     "mine/overlay.png": ["figure", "mine", "figure=overlay"],
@@ -85,10 +85,10 @@ def limited(folder, wanted, given):
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     scenario = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, figure="overlay")
-    from simulate.execution.to_store import run_into
+    from simulate.execution.store_runs import run_into
 
     run_into(folder / "mine/simulation.zarr", scenario)
-    store.save(theory.solve(scenario), folder / "mine/theory.zarr")
+    zarr_store.save(theory.solve(scenario), folder / "mine/theory.zarr")
     return folder
 
 
@@ -228,17 +228,17 @@ def test_an_empty_name_is_refused_and_nothing_is_written(folder, results, in_scr
 def test_a_formula_in_a_name_is_text_in_a_spreadsheet(monkeypatch, tmp_path):
     import pandas as pd
 
-    from statmech.results import export
-    from statmech.rules import RULES
+    from statmech.results import export_and_citations
+    from statmech.students.rules import RULES
 
     bad = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"]
     for name in bad:
         monkeypatch.setitem(RULES, name, RULES["hebb"])
     scenario = Scenario(rule=["hebb", *bad], N=20, t=[0.01], seeds=2, start={"R": -0.9})
-    export.write_export(simulate.run(scenario), theory.solve(scenario), tmp_path / "a.csv")
+    export_and_citations.write_export(simulate.run(scenario), theory.solve(scenario), tmp_path / "a.csv")
     found = pd.read_csv(tmp_path / "a.csv")
     assert set(found.rule) == {"hebb", *(f"'{name}" for name in bad)}
     assert found.theory.min() < 0  # numbers are numbers
     assert (
-        export.make_export_table(simulate.run(scenario), None).rule.tolist().count("=1+1") > 0
+        export_and_citations.make_export_table(simulate.run(scenario), None).rule.tolist().count("=1+1") > 0
     )  # and in Python names are names

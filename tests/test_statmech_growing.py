@@ -16,17 +16,16 @@ from conftest import assert_same_bits, in_child
 
 import simulate
 from simulate.execution.chunks import simulate_stored_chunk
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import RULES, Rule, Scenario, StoredExamples, StoreError
-from statmech.results import chunks as blocks
-from statmech.results import store
-from statmech.results.chunks import compute_chunk_lengths, iterate_chunks
-from statmech.results.fingerprints import FINGERPRINT_VARIABLE
-from statmech.results.locks import lock_store
-from statmech.results.log import StoreLog
-from statmech.results.status import read_status
-from statmech.results.store_creation import create_store
-from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, SweepStore
+from statmech.stores import sweep_size as blocks
+from statmech.stores import zarr_store
+from statmech.stores.checksums import FINGERPRINT_VARIABLE
+from statmech.stores.locks import lock_store
+from statmech.stores.store_creation import create_store
+from statmech.stores.store_status import StoreLog, read_status
+from statmech.stores.sweep_size import compute_chunk_lengths, iterate_chunks
+from statmech.stores.sweep_store import DONE_STATE, FAILED_STATE, SweepStore
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 SWEEP = {"rule": ["hebb", "perceptron"], "eta": [0.5, 1.0], "N": 50, "t": [0, 1], "seeds": 6}
@@ -45,10 +44,10 @@ def test_chunks_cover_the_grid_once():
 def test_a_sweep_that_grows_keeps_its_numbers_and_simulates_only_new_runs(path):
     small, large = Scenario(**SWEEP), Scenario(**{**SWEEP, "rule": ["adatron", "hebb", "perceptron"], "seeds": 8})
     run_into(path, small)
-    before, events = store.load(path), []
+    before, events = zarr_store.load(path), []
     run_into(path, large, tell=events.append)
     assert [event["event"] for event in events][:2] == ["grown", "begun"]
-    after = store.load(path).sel(rule=["hebb", "perceptron"]).isel(seed=slice(6))
+    after = zarr_store.load(path).sel(rule=["hebb", "perceptron"]).isel(seed=slice(6))
     np.testing.assert_array_equal(after.R, before.R)
     assert_same_bits(path, large)
 
@@ -78,7 +77,7 @@ def test_every_damaged_chunk_is_found_and_recomputed(path, harm):
     scenario = Scenario(**SWEEP)
     simulated = simulate.run(scenario)
     run_into(path, scenario)
-    names = [*SweepStore(path).arrays, FINGERPRINT_VARIABLE, store.RUN_STATE_VARIABLE]
+    names = [*SweepStore(path).arrays, FINGERPRINT_VARIABLE, zarr_store.RUN_STATE_VARIABLE]
     chunks = [file for name in names for file in (path / name / "c").rglob("*") if file.is_file()]
     for file in sorted(chunks)[HARMS.index(harm) :: len(HARMS)]:
         _harm(file, harm)
@@ -137,7 +136,7 @@ def test_a_rule_that_raises_is_recorded_and_stops_no_other(path, monkeypatch):
     [*_, last] = [event for event in events if event["event"] == "failed"]
     assert last["attempt"] == 3
     assert "RuntimeError: no such modulation" in last["error"]
-    found = store.load(path)
+    found = zarr_store.load(path)
     assert np.isfinite(found.R.sel(rule=["hebb", "perceptron"])).all()
     assert np.isnan(found.R.sel(rule="brittle")).all()
     assert read_status(path)["failed"] == 3
@@ -223,7 +222,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
         simulate_stored_chunk(path, chunk.number, cell_index=index)
         return ""
 
-    monkeypatch.setattr("simulate.execution.isolated._run_child_and_get_death_cause", run_child)
+    monkeypatch.setattr("simulate.execution.chunks._run_child_and_get_death_cause", run_child)
     outcome = run_into(path, scenario)
     assert outcome.missing == 0
     assert outcome.failed == 6
@@ -234,7 +233,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
 
 @pytest.mark.slow
 def test_a_child_simulates_a_chunk_and_its_cause_of_death_is_known(path, monkeypatch):
-    from simulate.execution import isolated
+    from simulate.execution import chunks as isolated
 
     store_ = create_store(path, Scenario(**SWEEP), {"title": "statmech simulation"})
     chunk = store_.list_chunks()[0]

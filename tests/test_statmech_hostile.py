@@ -14,10 +14,10 @@ import pytest
 from conftest import statmech
 
 import theory
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import Scenario
-from statmech.results import checksums, store
-from statmech.results.sweep_store import SweepStore
+from statmech.stores import checksums, zarr_store
+from statmech.stores.sweep_store import SweepStore
 
 SWEEP = Scenario(rule="hebb", N=20, t=[1, 2], eta=[0.5, 1.0], seeds=2, figure={"y": "R"})
 COMMANDS = {  # by name, on a folder of results in the current folder
@@ -40,11 +40,11 @@ def original(tmp_path_factory):
     """A folder of results whose sweep is half simulated, in four chunks."""
     folder = tmp_path_factory.mktemp("original") / "res"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
+        patch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
         run_into(folder / SIMULATION, SWEEP, figure=SWEEP.figure)
     found = SweepStore(folder / SIMULATION)
     found.mark_missing(found.list_chunks()[1])
-    store.save(theory.solve(SWEEP), folder / THEORY, SWEEP.figure)
+    zarr_store.save(theory.solve(SWEEP), folder / THEORY, SWEEP.figure)
     return folder
 
 
@@ -305,7 +305,7 @@ HOSTILE = {
 def test_a_hostile_folder_ends_every_command_with_one_line_and_changes_nothing_elsewhere(damage, unpacked, monkeypatch):
     damage(unpacked / "a/b/res")
     before, messages = everything(unpacked), []
-    monkeypatch.setattr("statmech.cli.commands.print", lambda message, file: messages.append(str(message)))
+    monkeypatch.setattr("statmech.cli.command_group.print", lambda message, file: messages.append(str(message)))
     for name, given in COMMANDS.items():
         code = statmech(*given)
         assert code in (0, 2) or (name == "verify" and code == 1), (name, messages)
@@ -359,4 +359,4 @@ def test_fresh_results_replace_links_themselves_and_not_what_they_point_to(unpac
     run_into(unpacked / "a/b/res" / SIMULATION, SWEEP, fresh=True)
     assert everything(unpacked) == before
     assert not (unpacked / "a/b/res" / SIMULATION).is_symlink()
-    assert store.load(unpacked / "a/b/res" / SIMULATION).R.shape == (2, 2, 2, 1)
+    assert zarr_store.load(unpacked / "a/b/res" / SIMULATION).R.shape == (2, 2, 2, 1)

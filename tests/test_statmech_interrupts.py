@@ -23,7 +23,7 @@ def send():
 """
 
 SWALLOWED = """
-from statmech.cli import commands
+from statmech.cli import command_group as commands
 
 class Collected:
     def __del__(self):

@@ -11,11 +11,11 @@ import time
 import pytest
 from conftest import in_child
 
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import Scenario, StoredExamples, StoreError
-from statmech.results.locks import find_writing_process, lock_store
-from statmech.results.log import StoreLog
-from statmech.runtime import system
+from statmech.runtime import operating_system
+from statmech.stores.locks import find_writing_process, lock_store
+from statmech.stores.store_status import StoreLog
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 OLD = {"learner": ["hebb", "max_stability"], "N": 60, "alpha": [2.0, 2.4, 2.8, 3.2], "seeds": 16}
@@ -63,7 +63,7 @@ def test_only_one_of_several_threads_has_the_lock_at_a_time(path):
 
 
 def test_a_lock_file_that_its_owner_removes_meanwhile_is_no_lock(path, monkeypatch):
-    plain, tries = system.try_lock, []
+    plain, tries = operating_system.try_lock, []
 
     def removed(file):
         tries.append(file)
@@ -71,7 +71,7 @@ def test_a_lock_file_that_its_owner_removes_meanwhile_is_no_lock(path, monkeypat
             (path.parent / ".simulation.zarr.lock").unlink()
         return plain(file)
 
-    monkeypatch.setattr("statmech.results.locks.system.try_lock", removed)
+    monkeypatch.setattr("statmech.stores.locks.system.try_lock", removed)
     with lock_store(path):
         assert len(tries) == 2
         assert f"process {os.getpid()} on " in find_writing_process(path)
@@ -112,7 +112,7 @@ def test_a_disk_without_locks_is_named_with_what_to_do(path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("statmech.results.locks.system.try_lock", fail)
+    monkeypatch.setattr("statmech.stores.locks.system.try_lock", fail)
     with pytest.raises(
         StoreError, match=r"simulation\.zarr\.\w+: cannot be locked: No locks available\. Store results"
     ):

@@ -6,13 +6,13 @@ import shutil
 
 import pytest
 
-from figures.report.html import _get_write_time
-from simulate.execution.to_store import run_into
-from statmech import ConfigError, StoredExamples, config
+from figures.interactive.html_report import _get_write_time
+from simulate.execution.store_runs import run_into
+from statmech import ConfigError, StoredExamples
 from statmech.cli import main
-from statmech.results.log import StoreLog, read_logged_runs
-from statmech.results.status import format_status, read_status
-from statmech.results.sweep_store import DONE_STATE, SweepStore
+from statmech.config import config_files
+from statmech.stores.store_status import StoreLog, format_status, read_logged_runs, read_status
+from statmech.stores.sweep_store import DONE_STATE, SweepStore
 
 SWEEP = {"learner": "hebb", "N": 10, "alpha": [1.0, 2.0], "seeds": 16}
 FOREIGN = [
@@ -90,6 +90,6 @@ def test_a_damaged_config_is_never_computed_from(how, damaged, monkeypatch, caps
 
 def test_an_intact_stored_config_is_computed_from(path):
     run_into(path, StoredExamples(**SWEEP))
-    assert config.load(path.parent).seeds == 16
+    assert config_files.load(path.parent).seeds == 16
     with pytest.raises(ConfigError, match="a folder without results"):
-        config.load(path.parent.parent)
+        config_files.load(path.parent.parent)

@@ -9,7 +9,9 @@ import pytest
 from scipy.optimize import lsq_linear, minimize_scalar
 from scipy.special import expit, wrightomega
 
-from statmech import LOSSES, ConfigError, Loss, Risk, ScenarioError, plugins
+from statmech import LOSSES, ConfigError, Loss, Risk, ScenarioError
+from statmech.config import user_files
+from statmech.config.user_class_checks import find_loss_problem, find_teacher_problem, find_weights_problem
 from statmech.convex.losses import (
     DESCENT_ONLY_LOSSES,
     Absolute,
@@ -17,18 +19,20 @@ from statmech.convex.losses import (
     Hinge,
     Huber,
     Logistic,
+    Penalty,
     Square,
     SquaredHinge,
+    compute_prox_derivative,
+    compute_prox_force,
     convert_to_stability_loss,
+    find_prox_by_newton,
+    prox,
 )
-from statmech.convex.penalties import Penalty
-from statmech.convex.prox import compute_prox_derivative, compute_prox_force, find_prox_by_newton, prox
-from statmech.convex.stated_properties import find_loss_problem, find_teacher_problem, find_weights_problem
 from statmech.convex.teachers import LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Binary, MixtureComponent, Sparse
+from statmech.convex.weight_distributions import Binary, MixtureComponent, Sparse
 from statmech.numerics.gaussian import make_panel_rules
-from statmech.parameters import parameter
-from theory.convex.loss_panels import CENTRAL_PANEL_EDGES, find_loss_panel_edges
+from statmech.parameters.parameter_fields import parameter
+from theory.convex.example_averages import CENTRAL_PANEL_EDGES, find_loss_panel_edges
 
 H = np.array(
     [0.0, *(sign * size for size in (1e-9, 1e-3, 0.3, 0.999, 1.0, 1.7, 5.0, 30.0, 200.0, 1e3) for sign in (1, -1))]
@@ -375,12 +379,12 @@ def load(tmp_path):
     def written(content):
         file = tmp_path / "mine.py"
         file.write_text(content)
-        plugins.load_plugin(file)
+        user_files.load_plugin(file)
 
     yield written
     LOSSES.clear()
     LOSSES.update(before)
-    plugins._loaded_modules.clear()
+    user_files._loaded_modules.clear()
 
 
 @pytest.mark.parametrize("message", WRONG)
@@ -396,7 +400,7 @@ def test_a_loss_in_a_file_is_known_like_any_other_with_its_parameters(load):
 import numpy as np
 from dataclasses import dataclass
 from statmech import LOSSES, Loss
-from statmech.parameters import parameter
+from statmech.parameters.parameter_fields import parameter
 
 @dataclass(frozen=True)
 class Insensitive(Loss):

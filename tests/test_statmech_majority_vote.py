@@ -12,18 +12,18 @@ import simulate
 import theory
 from statmech import Scenario
 from statmech.numerics.statistics import standard_error
-from statmech.order_parameters import factor_semidefinite_matrix
-from statmech.votes import majority_vote
-from statmech.votes.equal_students import integrate_vote_error
-from statmech.votes.equal_students import majority_vote_error as of_equal_students
-from statmech.votes.few_students import few_student_vote_error
-from statmech.votes.majority_vote import (
+from statmech.students import ensemble_vote
+from statmech.students.ensemble_vote import (
     NUM_TEST_CIRCLES,
     choose_test_circle_count,
     draw_random_circles,
+    few_student_vote_error,
+    integrate_vote_error,
     measure_near_equal_vote_error,
     measure_vote_error,
 )
+from statmech.students.ensemble_vote import majority_vote_error as of_equal_students
+from statmech.students.order_parameters import factor_semidefinite_matrix
 
 N_DRAWN = 40
 
@@ -146,7 +146,7 @@ def z_of_the_measured_vote(K: int, kind: str) -> np.ndarray:
         expected, error = few_student_vote_error(along, gram(rows)), np.zeros(6)
     else:
         many = [
-            theory.ensembles.errors.compute_vote_error(a, gram(r), tolerance=1.0)
+            theory.online.ensemble_errors.compute_vote_error(a, gram(r), tolerance=1.0)
             for a, r in zip(along, rows, strict=True)
         ]
         expected, error = np.array([m.value for m in many]), np.array([m.error for m in many])
@@ -161,8 +161,8 @@ def test_the_measured_vote_is_unbiased(K, kind):
 
 
 def test_a_wrong_error_of_equal_students_would_be_a_bias(monkeypatch):
-    exact = majority_vote.integrate_vote_error
-    monkeypatch.setattr(majority_vote, "integrate_vote_error", lambda *of: 1.01 * exact(*of))
+    exact = ensemble_vote.integrate_vote_error
+    monkeypatch.setattr(ensemble_vote, "integrate_vote_error", lambda *of: 1.01 * exact(*of))
     assert np.max(np.abs(z_of_the_measured_vote(3, "late"))) > 4.5
 
 

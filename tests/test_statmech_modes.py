@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statmech.activations import ACTIVATIONS
-from statmech.modes import (
+from statmech.inputs.covariance_modes import (
     HermiteCoefficients,
     compute_group_sizes,
     hermite_coefficients,
@@ -15,6 +14,7 @@ from statmech.modes import (
     make_power_law_modes,
     marchenko_pastur_rule,
 )
+from statmech.students.activations import ACTIVATIONS
 
 
 @pytest.mark.parametrize("strength", [1e-3, 1.0, 1e3])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from test_statmech_cli import statmech
 
-from statmech import ACTIVATIONS, RULES, Activation, ConfigError, plugins
-from statmech.activations import GAUSSIAN_AVERAGE_METHODS
+from statmech import ACTIVATIONS, RULES, Activation, ConfigError
+from statmech.config import user_files
+from statmech.students.activations import GAUSSIAN_AVERAGE_METHODS
 
 MINE = """
 from dataclasses import dataclass
-from statmech.rules import RULES, Rule, parameter, step
+from statmech.students.rules import RULES, Rule, parameter, step
 
 @dataclass(frozen=True)
 class Cautious(Rule):
@@ -25,9 +26,9 @@ RULES["cautious"] = Cautious
 """
 LEAKY = """
 from dataclasses import dataclass
-from statmech.activations import ACTIVATIONS, Activation
+from statmech.students.activations import ACTIVATIONS, Activation
 from statmech.numerics.gaussian import get_array_module, step
-from statmech.parameters import parameter
+from statmech.parameters.parameter_fields import parameter
 
 @dataclass(frozen=True)
 class Leaky(Activation):
@@ -59,7 +60,7 @@ def mine(tmp_path):
     for registry, known in before:
         registry.clear()
         registry.update(known)
-    plugins._loaded_modules.clear()
+    user_files._loaded_modules.clear()
 
 
 @pytest.mark.slow
@@ -75,15 +76,15 @@ def test_the_command_simulates_solves_and_draws_a_rule_from_a_file(mine, in_scra
 
 def test_child_processes_load_the_files_that_their_parent_has_run(mine):
     file = mine()
-    plugins.load_plugin(file)
-    plugins.load_plugin(file)  # once per process
-    assert plugins.list_loaded_plugin_files() == [str(file)]
-    assert plugins.make_child_environment()[plugins.PLUGIN_FILES_ENV_VARIABLE] == str(file)
+    user_files.load_plugin(file)
+    user_files.load_plugin(file)  # once per process
+    assert user_files.list_loaded_plugin_files() == [str(file)]
+    assert user_files.make_child_environment()[user_files.PLUGIN_FILES_ENV_VARIABLE] == str(file)
 
 
 def test_the_environment_names_files_for_every_command(mine, monkeypatch):
-    monkeypatch.setenv(plugins.PLUGIN_FILES_ENV_VARIABLE, str(mine()))
-    plugins.load_plugins_from_environment()
+    monkeypatch.setenv(user_files.PLUGIN_FILES_ENV_VARIABLE, str(mine()))
+    user_files.load_plugins_from_environment()
     assert "cautious" in RULES
 
 
@@ -102,24 +103,24 @@ WRONG = {
 @pytest.mark.parametrize("change", WRONG, ids=WRONG.values())
 def test_an_error_in_a_rule_is_reported_before_anything_is_computed(mine, change):
     with pytest.raises(ConfigError, match=WRONG[change]):
-        plugins.load_plugin(mine(*change))
+        user_files.load_plugin(mine(*change))
 
 
 def test_a_file_that_is_missing_or_not_python_is_reported(tmp_path):
     with pytest.raises(ConfigError, match="no such Python file"):
-        plugins.load_plugin(tmp_path / "nothing.py")
+        user_files.load_plugin(tmp_path / "nothing.py")
     (tmp_path / "rules.txt").write_text("")
     with pytest.raises(ConfigError, match="must end in"):
-        plugins.load_plugin(tmp_path / "rules.txt")
+        user_files.load_plugin(tmp_path / "rules.txt")
 
 
 @pytest.mark.parametrize("name", list(RULES))
 def test_the_rules_of_this_package_pass_their_own_check(name):
-    plugins.check_plugin_rule(name)
+    user_files.check_plugin_rule(name)
 
 
 def test_an_activation_in_a_file_is_known_like_any_other(mine):
-    plugins.load_plugin(mine(content=LEAKY))
+    user_files.load_plugin(mine(content=LEAKY))
     assert isinstance(ACTIVATIONS["leaky"](leak=0.2), Activation)
 
 
@@ -144,12 +145,12 @@ WRONG_ACTIVATION = {
 @pytest.mark.parametrize("change", WRONG_ACTIVATION, ids=WRONG_ACTIVATION.values())
 def test_an_error_in_an_activation_is_reported_before_anything_is_computed(mine, change):
     with pytest.raises(ConfigError, match=WRONG_ACTIVATION[change]):
-        plugins.load_plugin(mine(*change, content=LEAKY))
+        user_files.load_plugin(mine(*change, content=LEAKY))
 
 
 @pytest.mark.parametrize("name", list(ACTIVATIONS))
 def test_the_activations_of_this_package_pass_their_own_check(name):
-    plugins.check_plugin_activation(name)
+    user_files.check_plugin_activation(name)
 
 
 @pytest.mark.parametrize("parent", ["erf", "relu"])

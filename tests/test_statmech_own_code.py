@@ -21,23 +21,25 @@ from conftest import brief, quick_environment, statmech
 
 import simulate
 import theory
-from simulate.execution import clusters, recomputation, to_store
-from simulate.execution.to_store import run_into
-from statmech import RULES, Scenario, StoreError, load_results, plugins, rules
-from statmech.results import checksums, store, store_creation
-from statmech.results.log import read_logged_runs
-from statmech.results.sweep_store import UNKNOWN_VERSION_INDEX, SweepStore
-from statmech.runtime import own_code, system
-from statmech.runtime.programs import REPOSITORY_FOLDER
-from statmech.scenarios.kind_registry import SCENARIOS
-from statmech.scenarios.registry import scenario_from
-from statmech.scenarios.used_classes import CLASS_REGISTRIES
+from simulate.execution import dask_cluster, store_runs
+from simulate.execution.store_runs import run_into
+from statmech import RULES, Scenario, StoreError, load_results
+from statmech.config import user_files
+from statmech.keys.kind_registry import SCENARIOS
+from statmech.keys.scenario import CLASS_REGISTRIES
+from statmech.kinds.registry import scenario_from
+from statmech.runtime import operating_system, user_code
+from statmech.runtime.compiled_programs import REPOSITORY_FOLDER
+from statmech.stores import checksums, store_creation, zarr_store
+from statmech.stores.store_status import read_logged_runs
+from statmech.stores.sweep_store import UNKNOWN_VERSION_INDEX, SweepStore
+from statmech.students import rules
 
 pytestmark = pytest.mark.quick
 
 RULE = """
 from dataclasses import dataclass
-from statmech.rules import RULES, Rule, step
+from statmech.students.rules import RULES, Rule, step
 
 @dataclass(frozen=True)
 class Mine(Rule):
@@ -56,13 +58,13 @@ ANOTHER = {"commit": "0123abc", "versions": {"statmech": "0.0.9", "jax": "0.1", 
 def registered():
     """Registries as they were, after the test."""
     before = [(registry, dict(registry)) for registry in (*CLASS_REGISTRIES, SCENARIOS)]
-    loaded = dict(plugins._loaded_modules)
+    loaded = dict(user_files._loaded_modules)
     yield
     for registry, known in before:
         registry.clear()
         registry.update(known)
-    plugins._loaded_modules.clear()
-    plugins._loaded_modules.update(loaded)
+    user_files._loaded_modules.clear()
+    user_files._loaded_modules.update(loaded)
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def mine(tmp_path, registered):
         file = tmp_path / "files" / name
         file.parent.mkdir(exist_ok=True, parents=True)
         file.write_text(content)
-        plugins.load_plugin(file)
+        user_files.load_plugin(file)
         return file
 
     return load
@@ -124,12 +126,12 @@ def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config
 @pytest.mark.slow
 def test_without_the_digest_runs_of_both_rules_would_be_mixed(mine, path, monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr("statmech.scenarios.base.find_used_classes", lambda scenario: set())
+    monkeypatch.setattr("statmech.keys.scenario.find_used_classes", lambda scenario: set())
     mine()
     run_into(path, Scenario(rule="mine", **SWEEP))
     mine(edited())
     run_into(path, Scenario(rule="mine", **SWEEP | {"seeds": 8}))
-    stored, new = store.load(path), simulate.run(Scenario(rule="mine", **SWEEP | {"seeds": 8}))
+    stored, new = zarr_store.load(path), simulate.run(Scenario(rule="mine", **SWEEP | {"seeds": 8}))
     assert not np.array_equal(stored.length[:4], new.length[:4])
     np.testing.assert_array_equal(stored.length[4:], new.length[4:])
 
@@ -140,7 +142,7 @@ def test_simulation_and_theory_of_different_code_are_not_read_together(mine, pat
     scenario = Scenario(rule="mine", **SWEEP)
     run_into(path, scenario)
     mine(edited())
-    store.save(theory.solve(scenario), path.with_name("theory.zarr"))
+    zarr_store.save(theory.solve(scenario), path.with_name("theory.zarr"))
     with pytest.raises(StoreError, match=r"mine\.py"):
         load_results(path.parent)
     mine()
@@ -149,15 +151,15 @@ def test_simulation_and_theory_of_different_code_are_not_read_together(mine, pat
 
 
 SUBCLASSES = {
-    "statmech.rules:RULES": {"rule": "own", "t": 1},
-    "statmech.inputs:INPUTS": {"rule": "hebb", "t": 1, "inputs": "own"},
-    "statmech.activations:ACTIVATIONS": {"network": "own", "t": 1},
-    "statmech.learners:LEARNERS": {"learner": "own", "alpha": 1},
+    "statmech.students.rules:RULES": {"rule": "own", "t": 1},
+    "statmech.inputs.input_distributions:INPUTS": {"rule": "hebb", "t": 1, "inputs": "own"},
+    "statmech.students.activations:ACTIVATIONS": {"network": "own", "t": 1},
+    "statmech.students.learners:LEARNERS": {"learner": "own", "alpha": 1},
     "statmech.convex.losses:LOSSES": {"loss": "own", "alpha": 1},
     "statmech.convex.teachers:TEACHERS": {"loss": "hinge", "alpha": 1, "teacher": "own"},
-    "statmech.convex.weights:WEIGHT_DISTRIBUTIONS": {"loss": "hinge", "alpha": 1, "weights": "own"},
-    "statmech.boundaries:BOUNDARIES": {"attention": "own", "error_rate": 0.1, "t": 1},
-    "statmech.classifiers:CLASSIFIERS": {"classifier": "own", "data": "moons"},
+    "statmech.convex.weight_distributions:WEIGHT_DISTRIBUTIONS": {"loss": "hinge", "alpha": 1, "weights": "own"},
+    "statmech.classification.stopping_boundaries:BOUNDARIES": {"attention": "own", "error_rate": 0.1, "t": 1},
+    "statmech.classification.classifiers:CLASSIFIERS": {"classifier": "own", "data": "moons"},
 }
 
 
@@ -165,7 +167,7 @@ SUBCLASSES = {
 def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, place, monkeypatch):
     module, registry = place.split(":")
     known = getattr(importlib.import_module(module), registry)
-    monkeypatch.setattr(plugins, "REGISTRY_CHECKS", ())
+    monkeypatch.setattr(user_files, "REGISTRY_CHECKS", ())
     content = f"from {module} import {registry}\nclass Own({registry}['{next(iter(known))}']):\n    pass\n"
     given = SUBCLASSES[place]
     mine(f"{content}{registry}['own'] = Own\n")
@@ -177,7 +179,7 @@ def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, place, monke
 
 
 def test_a_kind_of_scenario_of_one_s_own_states_its_file(mine):
-    mine("from statmech.scenarios.online import Scenario\nfrom statmech.scenarios.kind_registry import SCENARIOS\n"
+    mine("from statmech.kinds.online_perceptron import Scenario\nfrom statmech.keys.kind_registry import SCENARIOS\n"
          "class Own(Scenario):\n    pass\nSCENARIOS['rule'] = Own\n")  # fmt: skip
     assert set(scenario_from({"rule": "hebb", "t": 1}).user_code_digests()) == {"mine.py"}
 
@@ -202,7 +204,7 @@ def imported(tmp_path, monkeypatch, registered):
 
 def test_the_file_of_a_base_class_is_stated_and_that_of_another_import_is_not(mine, imported, monkeypatch):
     imported("bases.py", RULE.replace("Mine", "Base") + "FACTOR = 1.0\nMine = Base\n")
-    mine("from placed import Base, FACTOR\nfrom statmech.rules import RULES\n"
+    mine("from placed import Base, FACTOR\nfrom statmech.students.rules import RULES\n"
          "class Mine(Base):\n    pass\nRULES['mine'] = Mine\n")  # fmt: skip
     assert set(Scenario(rule="mine", **SWEEP).user_code_digests()) == {"bases.py", "mine.py"}
     mine("from placed import FACTOR\n" + RULE.replace("1.0 *", "FACTOR *"))
@@ -236,7 +238,7 @@ def test_files_of_installed_distributions_are_not_the_user_s_wherever_they_lie(i
     if place.startswith("links"):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).symlink_to(tmp_path / "store" / "placed.py")
-    assert (own_code.digest_user_code([imported(place)]) == {}) == PLACES[place]
+    assert (user_code.digest_user_code([imported(place)]) == {}) == PLACES[place]
 
 
 @pytest.mark.slow
@@ -250,7 +252,7 @@ def test_libraries_on_pythonpath_are_no_code_of_the_user(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     for name in ("simulation", "theory"):
-        assert store.load(next(tmp_path.glob(f"results/*/{name}.zarr"))).attrs["code"] == "{}"
+        assert zarr_store.load(next(tmp_path.glob(f"results/*/{name}.zarr"))).attrs["code"] == "{}"
 
 
 def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memory(mine):
@@ -258,7 +260,7 @@ def test_an_edit_after_the_import_does_not_change_the_digest_of_the_code_in_memo
     before = Scenario(rule="mine", **SWEEP).user_code_digests()
     file.write_text(edited())
     assert Scenario(rule="mine", **SWEEP).user_code_digests() == before
-    plugins.load_plugin(file)
+    user_files.load_plugin(file)
     assert Scenario(rule="mine", **SWEEP).user_code_digests() != before
     assert RULES["mine"]().g(-1.0, 1.0) == 3.0
     assert not (file.parent / "__pycache__").exists()  # Python would take its bytecode for the edited file
@@ -326,9 +328,9 @@ def test_a_replaced_function_of_ours_is_seen_by_kept_programs_and_by_stores(path
 
 def test_a_function_that_computes_no_number_may_be_replaced(monkeypatch):
     monkeypatch.setattr("statmech.results.results.load_theory", lambda *given: None)
-    assert own_code.find_replaced_functions() == ()
-    monkeypatch.setattr("statmech.random_numbers.make_key_data", lambda number: number)
-    assert [one.__name__ for one in own_code.find_replaced_functions()] == ["<lambda>"]
+    assert user_code.find_replaced_functions() == ()
+    monkeypatch.setattr("statmech.numerics.random_numbers.make_key_data", lambda number: number)
+    assert [one.__name__ for one in user_code.find_replaced_functions()] == ["<lambda>"]
 
 
 def test_every_function_without_a_file_counts_even_if_they_have_one_name(monkeypatch):
@@ -336,8 +338,8 @@ def test_every_function_without_a_file_counts_even_if_they_have_one_name(monkeyp
         for rule, factor in zip((rules.Perceptron, rules.Hebb), factors, strict=True):
             space = {"__name__": "__main__"}
             monkeypatch.setattr(rule, "g", eval(f"lambda self, kappa, length: {factor} * kappa", space))
-        monkeypatch.setattr(own_code, "_replaced_functions", own_code.find_replaced_functions())
-        return own_code.digest_user_code([])
+        monkeypatch.setattr(user_code, "_replaced_functions", user_code.find_replaced_functions())
+        return user_code.digest_user_code([])
 
     assert set(known([1, 1])) == {"<lambda> (no file)"}
     assert len({str(known(factors)) for factors in ([1, 1], [1, 2], [3, 1])}) == 3
@@ -349,16 +351,16 @@ WRAPPERS = [lambda g: g, staticmethod, property, jax.jit, functools.partial, fun
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_replaced_method_is_seen_in_any_wrapper(wrapper, monkeypatch):
     monkeypatch.setattr(rules.Perceptron, "g", wrapper(lambda self, kappa, length: kappa))
-    assert [one.__name__ for one in own_code.find_replaced_functions()] == ["<lambda>"]
+    assert [one.__name__ for one in user_code.find_replaced_functions()] == ["<lambda>"]
 
 
 @pytest.fixture
 def another_version():
     """Functions that begin and end a time in which statmech is of another version."""
-    patch, here = pytest.MonkeyPatch(), store.provenance()
+    patch, here = pytest.MonkeyPatch(), zarr_store.provenance()
 
     def begin():
-        for module in (store, store_creation, to_store):
+        for module in (zarr_store, store_creation, store_runs):
             patch.setattr(module, "provenance", lambda: {**here, **ANOTHER})
 
     yield begin, patch.undo
@@ -402,9 +404,9 @@ def test_growth_by_another_version_keeps_both_and_says_so_once(path, made_by_ano
     assert statmech("simulate", config, "seeds=12", "--out", path.parent) == 0
     assert "are by" not in capsys.readouterr().err
     of = SweepStore(path)
-    assert [one["commit"] for one in of.provenances] == ["0123abc", store.provenance()["commit"]]
+    assert [one["commit"] for one in of.provenances] == ["0123abc", zarr_store.provenance()["commit"]]
     assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.list_chunks()]).tolist() == [0] * 4 + [1] * 8
-    np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
+    np.testing.assert_array_equal(zarr_store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
 
 def test_a_theory_of_another_version_is_recomputed(path, made_by_another, capsys):
@@ -439,7 +441,7 @@ def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(
     run_into(path, Scenario(rule="hebb", **SWEEP))
     of = SweepStore(path)
     assert (of.read_versions(of.list_chunks()[0]) == UNKNOWN_VERSION_INDEX).all()
-    assert recomputation.recompute(path, 1).difference_descriptions == []
+    assert store_runs.recompute(path, 1).difference_descriptions == []
 
 
 @pytest.mark.parametrize("number", brief([0, 1]))
@@ -452,7 +454,7 @@ def test_verify_recomputes_runs_of_every_version(path, another_version, small_ch
     made.mark_missing(made.list_chunks()[1])
     end()
     run_into(path, scenario)
-    assert recomputation.recompute(path, 1) == (8, [], "")
+    assert store_runs.recompute(path, 1) == (8, [], "")
     assert statmech("verify", path.parent) == 0
     assert "8 runs read, 8 of them recomputed, all sound" in capsys.readouterr().out
     altered(path, number)
@@ -493,7 +495,7 @@ def repository(folder, ignored=""):
 
 def recorded_commit(root, cwd, **environment):
     """The commit that results state of the source in a folder."""
-    code = "from statmech.results.store import provenance; print(provenance()['commit'])"
+    code = "from statmech.stores.zarr_store import provenance; print(provenance()['commit'])"
     environment = os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"} | environment
     command = [sys.executable, "-P", "-c", code]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=True).stdout.strip()
@@ -504,7 +506,7 @@ def recorded_commit(root, cwd, **environment):
 def test_the_commit_is_that_of_our_own_checkout(tmp_path):
     checkout, project, installed = tmp_path / "ours", tmp_path / "project", "project/.venv/lib/site-packages"
     for place in ("ours", installed):
-        for package in own_code.STATMECH_PACKAGES:
+        for package in user_code.STATMECH_PACKAGES:
             shutil.copytree(
                 REPOSITORY_FOLDER / package, tmp_path / place / package, ignore=shutil.ignore_patterns("__pycache__")
             )
@@ -529,17 +531,17 @@ def test_the_commit_is_that_of_our_own_checkout(tmp_path):
 
 def test_results_record_the_processor_and_the_settings_that_change_last_digits(path, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    store._describe_machine.cache_clear()
-    plain = store.provenance()
-    assert system.get_processor_name() in plain["machine"]
+    zarr_store._describe_machine.cache_clear()
+    plain = zarr_store.provenance()
+    assert operating_system.get_processor_name() in plain["machine"]
     assert "XLA" not in plain["machine"]
     run_into(path, Scenario(rule="hebb", **SWEEP))
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    store._describe_machine.cache_clear()
-    changed = store.provenance()
+    zarr_store._describe_machine.cache_clear()
+    changed = zarr_store.provenance()
     run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
-    store._describe_machine.cache_clear()
+    zarr_store._describe_machine.cache_clear()
     assert changed["machine"] == plain["machine"] + ", XLA_FLAGS=--xla_cpu_max_isa=AVX2, OPENBLAS_CORETYPE=Haswell"
     assert [provenance["machine"] for provenance in SweepStore(path).provenances] == [changed["machine"]]
     begun = [run[0]["machine"] for run in read_logged_runs(path.with_suffix(".log"))]
@@ -547,9 +549,9 @@ def test_results_record_the_processor_and_the_settings_that_change_last_digits(p
 
 
 def test_a_worker_of_another_version_is_refused():
-    clusters._check_worker_version(store.get_recorded_version(store.provenance()))
+    dask_cluster._check_worker_version(zarr_store.get_recorded_version(zarr_store.provenance()))
     with pytest.raises(StoreError, match=r"the worker on .* runs statmech .*, and this command statmech 0\.0\.9"):
-        clusters._check_worker_version(ANOTHER)
+        dask_cluster._check_worker_version(ANOTHER)
 
 
 def made_before(path, scenario):
@@ -580,17 +582,17 @@ def test_a_store_without_these_records_is_read_grown_and_verified(path, another_
     of = SweepStore(path)
     assert of.code is None
     assert of.made_by is None
-    assert recomputation.recompute(path, 1) == (4, [], "")
+    assert store_runs.recompute(path, 1) == (4, [], "")
     run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
     of = SweepStore(path)
     assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.list_chunks()]).tolist() == [0] * 4 + [1] * 4
-    np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario_from(of.config)).R)
+    np.testing.assert_array_equal(zarr_store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
 
 @pytest.mark.slow
 def test_a_store_of_an_own_rule_without_its_digest_is_read_but_not_added_to(mine, path):
     mine()
     made_before(path, Scenario(rule="mine", **SWEEP))
-    assert store.load_simulation(path, Scenario(rule="mine", **SWEEP)) is not None
+    assert zarr_store.load_simulation(path, Scenario(rule="mine", **SWEEP)) is not None
     with pytest.raises(StoreError, match=r"mine\.py"):
         run_into(path, Scenario(rule="mine", **SWEEP | {"seeds": 8}))

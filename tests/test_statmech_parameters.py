@@ -13,12 +13,14 @@ from test_statmech_cli import statmech
 
 import simulate
 import theory
-from simulate.scenarios.stored_examples import _make_rng_entropy
-from statmech import LEARNERS, RULES, Attention, Rule, Scenario, ScenarioError, Stopping, StoredExamples, Study, plugins
-from statmech.boundaries import BOUNDARIES, Boundary, BrownianBridgeBoundary
-from statmech.classifiers import CLASSIFIERS, Classifier
-from statmech.learners import MinOverLearner
-from statmech.parameters import (
+from simulate.kinds.stored_examples import _make_rng_entropy
+from statmech import LEARNERS, RULES, Attention, Rule, Scenario, ScenarioError, Stopping, StoredExamples, Study
+from statmech.classification.classifiers import CLASSIFIERS, Classifier
+from statmech.classification.stopping_boundaries import BOUNDARIES, Boundary, BrownianBridgeBoundary
+from statmech.config import user_files
+from statmech.keys.kind_registry import SCENARIOS
+from statmech.kinds.registry import make_config_schema, scenario_from
+from statmech.parameters.parameter_fields import (
     ConfigKey,
     collect_parameters,
     find_parameter_definitions,
@@ -26,8 +28,7 @@ from statmech.parameters import (
     get_real_parameter_family,
     parameter,
 )
-from statmech.scenarios.kind_registry import SCENARIOS
-from statmech.scenarios.registry import make_config_schema, scenario_from
+from statmech.students.learners import MinOverLearner
 
 pytestmark = pytest.mark.quick
 
@@ -37,10 +38,10 @@ from typing import Literal
 
 import numpy as np
 
-from simulate.learners.interface import at_once, one_by_one
-from statmech.learners import LEARNERS, Learner
-from statmech.parameters import parameter
-from statmech.rules import RULES, Rule, get_array_module, step
+from simulate.learners.learner_interface import at_once, one_by_one
+from statmech.students.learners import LEARNERS, Learner
+from statmech.parameters.parameter_fields import parameter
+from statmech.students.rules import RULES, Rule, get_array_module, step
 
 @dataclass(frozen=True)
 class Powered(Rule):
@@ -82,14 +83,14 @@ def registries():
     for registry, kept in before:
         registry.clear()
         registry.update(kept)
-    plugins._loaded_modules.clear()
+    user_files._loaded_modules.clear()
 
 
 @pytest.fixture
 def mine(tmp_path, registries):
     file = tmp_path / "mine.py"
     file.write_text(MINE)
-    plugins.load_plugin(file)
+    user_files.load_plugin(file)
     return file
 
 

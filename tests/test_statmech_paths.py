@@ -9,10 +9,10 @@ import pytest
 from conftest import statmech
 
 from statmech import ScenarioError, StoreError
-from statmech.cli import interrupts, terminal
-from statmech.results.locks import lock_store
-from statmech.runtime import system
-from statmech.scenarios.registry import scenario_from
+from statmech.cli import interrupts, printing
+from statmech.kinds.registry import scenario_from
+from statmech.runtime import operating_system
+from statmech.stores.locks import lock_store
 
 TINY = ("learner=hebb", "N=20", "alpha=1", "seeds=2")
 LATIN = os.fsdecode(b"r\xe9sultats")
@@ -44,7 +44,7 @@ def test_line_breaks_and_tabs_in_a_name_are_printed_as_escapes(tmp_path, monkeyp
     assert statmech("status", "new\nline/a\tb") == 2
     assert capsys.readouterr().err.count("\n") == 1
     monkeypatch.setattr("sys.argv", ["statmech", "run", "x", "--out", "new\nline"])
-    terminal.print("wrote new\nline/simulation.zarr\nand more")
+    printing.print("wrote new\nline/simulation.zarr\nand more")
     assert capsys.readouterr().out == "wrote new\\u000aline/simulation.zarr\nand more\n"
 
 
@@ -89,7 +89,7 @@ def test_a_disk_without_locks_is_named_with_the_remedy(code, tmp_path, monkeypat
     def refuse(file):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(system, "try_lock", refuse)
+    monkeypatch.setattr(operating_system, "try_lock", refuse)
     with (
         pytest.raises(StoreError, match=r"\.simulation\.zarr\.lock: cannot be locked: .*local disk"),
         lock_store(tmp_path / "simulation.zarr"),
@@ -113,6 +113,6 @@ def test_a_file_that_is_cut_is_never_an_abort(monkeypatch, capsys):
     def cut():
         raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
-    monkeypatch.setattr("statmech.cli.output.print_published_figures", cut)
+    monkeypatch.setattr("statmech.cli.terminal_output.print_published_figures", cut)
     assert statmech("figure", "--list") == 2
     assert "a file ends unexpectedly: Compressed file ended" in capsys.readouterr().err

@@ -18,15 +18,14 @@ import numpy as np
 import pytest
 from conftest import quick_environment
 
-from simulate.kernels import gram
 from simulate.learners import minover
-from statmech.runtime import files, jax_cache, programs
-from statmech.runtime.jax_cache import get_cache_folder
-from statmech.runtime.programs import CachedProgram
+from simulate.online import gram_engine
+from statmech.runtime import compiled_programs, files
+from statmech.runtime.compiled_programs import CachedProgram, get_cache_folder
 
 SOURCE = """
 from dataclasses import dataclass
-from statmech.runtime.programs import cached_program
+from statmech.runtime.compiled_programs import cached_program
 
 TRACED = []
 
@@ -49,20 +48,20 @@ def process(tmp_path, monkeypatch):
     (tmp_path / "lines").mkdir()
     (tmp_path / "lines/__init__.py").write_text(SOURCE)
     monkeypatch.setenv("STATMECH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(programs, "REPOSITORY_FOLDER", tmp_path)
-    monkeypatch.setattr(programs, "TRACED_PACKAGES", ("lines",))
-    monkeypatch.setattr(programs, "MAX_SOURCE_TIME", np.inf)
+    monkeypatch.setattr(compiled_programs, "REPOSITORY_FOLDER", tmp_path)
+    monkeypatch.setattr(compiled_programs, "TRACED_PACKAGES", ("lines",))
+    monkeypatch.setattr(compiled_programs, "MAX_SOURCE_TIME", np.inf)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
 
     def begin():
         sys.modules.pop("lines", None)
-        programs._digest_files.cache_clear()
+        compiled_programs._digest_files.cache_clear()
         return importlib.import_module("lines")
 
     yield begin
     sys.modules.pop("lines", None)
-    programs._digest_files.cache_clear()
+    compiled_programs._digest_files.cache_clear()
 
 
 def kept_files(folder):
@@ -88,21 +87,24 @@ ANOTHER = {"xla_option_of_another_version": 1, "xla_backend_optimization_level":
 @pytest.mark.parametrize("another", [ANOTHER, {"xla_backend_optimization_level": "an unknown value"}])
 def test_options_that_the_compiler_does_not_know_are_left_out_with_their_group(another):
     """XLA's options come and go with its versions; that of JAX 0.10 knows those that are used."""
-    program = programs.CachedProgram(
-        lambda slope, x: (x * slope,), options={2.0: [another, gram.NO_YNNPACK_COMPILER_OPTIONS]}.get
+    program = compiled_programs.CachedProgram(
+        lambda slope, x: (x * slope,), options={2.0: [another, gram_engine.NO_YNNPACK_COMPILER_OPTIONS]}.get
     )
-    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | gram.NO_YNNPACK_COMPILER_OPTIONS
+    assert (
+        program.compiler_options(2.0)
+        == compiled_programs.SINGLE_THREAD_OPTIONS | gram_engine.NO_YNNPACK_COMPILER_OPTIONS
+    )
     np.testing.assert_array_equal(program(2.0, np.arange(3.0))[0], [0, 2, 4])
     of_all = (
-        programs.SINGLE_THREAD_OPTIONS,
-        programs.MULTI_THREAD_OPTIONS,
-        programs.DETERMINISTIC_GPU_OPTIONS,
-        programs.SEQUENTIAL_EXECUTION_OPTIONS,
-        programs.WIDE_VECTOR_OPTIONS,
+        compiled_programs.SINGLE_THREAD_OPTIONS,
+        compiled_programs.MULTI_THREAD_OPTIONS,
+        compiled_programs.DETERMINISTIC_GPU_OPTIONS,
+        compiled_programs.SEQUENTIAL_EXECUTION_OPTIONS,
+        compiled_programs.WIDE_VECTOR_OPTIONS,
     )
     known = [
-        programs._are_options_known(tuple(group.items()))
-        for group in (*of_all, gram.NO_YNNPACK_COMPILER_OPTIONS, gram.FAST_COMPILE_OPTIONS)
+        compiled_programs._are_options_known(tuple(group.items()))
+        for group in (*of_all, gram_engine.NO_YNNPACK_COMPILER_OPTIONS, gram_engine.FAST_COMPILE_OPTIONS)
     ]
     assert known == [True] * 6 + [jax.__version__.startswith("0.10.")]
 
@@ -111,13 +113,13 @@ def test_an_option_that_the_compiler_does_not_know_is_asked_for_once(monkeypatch
     """A refused program cost as much as its translation, 0.15 s of every call."""
     asked, jit = [], jax.jit
     monkeypatch.setattr(jax, "jit", lambda function, **given: asked.append(given) or jit(function, **given))
-    programs._are_options_known.cache_clear()
-    program = programs.CachedProgram(lambda slope, x: (x * slope,), options=lambda slope: [ANOTHER])
+    compiled_programs._are_options_known.cache_clear()
+    program = compiled_programs.CachedProgram(lambda slope, x: (x * slope,), options=lambda slope: [ANOTHER])
     for slope in (2.0, 3.0):
         for x in (np.arange(3.0), np.arange(3.0), np.arange(4.0)):
             np.testing.assert_array_equal(program(slope, x)[0], x * slope)
     assert asked.count({"compiler_options": ANOTHER}) == 1
-    assert asked.count({"compiler_options": programs.SINGLE_THREAD_OPTIONS}) == 1 + 4
+    assert asked.count({"compiler_options": compiled_programs.SINGLE_THREAD_OPTIONS}) == 1 + 4
 
 
 @pytest.mark.skipif(os.cpu_count() == 1, reason="one thread")
@@ -137,17 +139,22 @@ def test_no_operation_of_a_simulation_is_divided_among_threads():
 
 def test_programs_of_a_GPU_do_not_depend_on_what_the_compiler_times(monkeypatch):
     """Of 12 runs on an H100 all had the same bits in five processes; without the option four had them in two."""
-    program = programs.CachedProgram(lambda slope, x: (x * slope,))
-    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS
-    monkeypatch.setattr(programs, "_get_platform", lambda: ("gpu", "NVIDIA H100 80GB HBM3"))
-    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | programs.DETERMINISTIC_GPU_OPTIONS
+    program = compiled_programs.CachedProgram(lambda slope, x: (x * slope,))
+    assert program.compiler_options(2.0) == compiled_programs.SINGLE_THREAD_OPTIONS
+    monkeypatch.setattr(compiled_programs, "_get_platform", lambda: ("gpu", "NVIDIA H100 80GB HBM3"))
+    assert (
+        program.compiler_options(2.0)
+        == compiled_programs.SINGLE_THREAD_OPTIONS | compiled_programs.DETERMINISTIC_GPU_OPTIONS
+    )
 
 
 def test_what_the_user_states_in_XLA_FLAGS_prevails(monkeypatch):
     group = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
-    program = programs.CachedProgram(lambda slope, x: (x * slope,), options=lambda slope: [group])
+    program = compiled_programs.CachedProgram(lambda slope, x: (x * slope,), options=lambda slope: [group])
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=3")
-    assert program.compiler_options(2.0) == programs.SINGLE_THREAD_OPTIONS | {"xla_cpu_parallel_codegen_split_count": 1}
+    assert program.compiler_options(2.0) == compiled_programs.SINGLE_THREAD_OPTIONS | {
+        "xla_cpu_parallel_codegen_split_count": 1
+    }
     monkeypatch.setenv("XLA_FLAGS", "--xla_disable_hlo_passes=fusion")
     assert program.compiler_options(2.0) == group
 
@@ -181,7 +188,7 @@ def test_a_call_reads_the_settings_of_jax_once(process, tmp_path, monkeypatch):
 
 def damaged(content):
     """A file's content with one bit changed, in each region; truncated; with more; and empty."""
-    start = jax_cache.CHECKSUM_BYTES
+    start = compiled_programs.CHECKSUM_BYTES
     for at in [0, start - 1, *range(start, len(content), 300), len(content) - 1]:
         changed = bytearray(content)
         changed[at] ^= 1 << at % 8
@@ -191,7 +198,7 @@ def damaged(content):
 
 def load_unchecked(path):
     """The content of a file of the cache whatever its checksum."""
-    return path.read_bytes()[jax_cache.CHECKSUM_BYTES :] if path.exists() else None
+    return path.read_bytes()[compiled_programs.CHECKSUM_BYTES :] if path.exists() else None
 
 
 @pytest.mark.slow
@@ -202,7 +209,7 @@ def test_a_damaged_program_is_traced_again_and_replaced(process, tmp_path):
     for wrong in damaged(content):
         path.write_bytes(wrong)
         assert right(process()) == 1
-        assert jax_cache.load_checked(path) is not None
+        assert compiled_programs.load_checked(path) is not None
 
 
 def test_without_its_checksum_a_damaged_program_would_give_wrong_numbers(process, tmp_path, monkeypatch):
@@ -213,7 +220,7 @@ def test_without_its_checksum_a_damaged_program_would_give_wrong_numbers(process
     at = content.index(np.float32(1.25).tobytes())
     content[at + 2] ^= 1
     path.write_bytes(bytes(content))
-    monkeypatch.setattr(jax_cache, "load_checked", load_unchecked)
+    monkeypatch.setattr(compiled_programs, "load_checked", load_unchecked)
     with pytest.raises(AssertionError):
         right(process())
 
@@ -242,12 +249,12 @@ def test_a_change_of_the_source_gives_another_program(process, tmp_path):
 
 def test_without_the_source_s_digest_the_old_program_would_be_called(process, tmp_path, monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr(programs, "_digest_old_sources", lambda: "the same")
+    monkeypatch.setattr(compiled_programs, "_digest_old_sources", lambda: "the same")
     assert changed(process, tmp_path) == (1.25, 0)
 
 
 def test_nothing_is_kept_while_a_source_is_younger_than_the_process(process, tmp_path, monkeypatch):
-    monkeypatch.setattr(programs, "MAX_SOURCE_TIME", 0.0)
+    monkeypatch.setattr(compiled_programs, "MAX_SOURCE_TIME", 0.0)
     assert [right(process()), right(process())] == [1, 1]
     assert kept_files(tmp_path) == []
 
@@ -293,7 +300,7 @@ def test_programs_of_a_folder_that_another_user_may_write_are_not_used(process, 
     assert [right(process()), right(process())] == [1, 0]
     (tmp_path / place).chmod({"all may write": 0o777, "a group may write": 0o770}.get(harm, 0o700))
     if harm == "another owner":
-        monkeypatch.setattr("statmech.runtime.jax_cache.os.getuid", lambda: os.geteuid() + 1)
+        monkeypatch.setattr("statmech.runtime.compiled_programs.os.getuid", lambda: os.geteuid() + 1)
     before = kept_files(tmp_path)
     assert right(process()) == 1
     assert right(process(), 4.0) == 1
@@ -327,7 +334,7 @@ def binary(tmp_path, monkeypatch):
 
     monkeypatch.setenv("STATMECH_CACHE", str(tmp_path))
     monkeypatch.setattr(compilation_cache, "_cache", None)
-    jax_cache.enable_jax_cache()
+    compiled_programs.enable_jax_cache()
 
     def run():
         def scaled(x):
@@ -346,7 +353,7 @@ def with_a_flipped_bit(path):
     from jax._src import compilation_cache
 
     content = path.read_bytes()
-    start = jax_cache.CHECKSUM_BYTES
+    start = compiled_programs.CHECKSUM_BYTES
     plain = compilation_cache.decompress_executable(content[start:])
     right, wrong = (np.float32(number).tobytes() for number in (1.25, 1.375))  # they differ by one bit
     assert right in plain
@@ -358,7 +365,7 @@ def test_a_damaged_binary_is_compiled_again_and_replaced(binary, harm):
     path, run = binary
     expected, content = run(), path.read_bytes()
     other = path.with_name("another")
-    jax_cache.save_checked_file(other, jax_cache.load_checked(path))
+    compiled_programs.save_checked_file(other, compiled_programs.load_checked(path))
     wrong = {
         "flipped": with_a_flipped_bit(path),
         "flipped outside": bytes([content[0] ^ 1]) + content[1:],
@@ -370,7 +377,7 @@ def test_a_damaged_binary_is_compiled_again_and_replaced(binary, harm):
     path.write_bytes(wrong)
     np.testing.assert_array_equal(run(), expected)
     assert path.read_bytes() != wrong
-    assert jax_cache.load_checked(path) is not None
+    assert compiled_programs.load_checked(path) is not None
 
 
 def test_without_its_checksum_a_binary_with_a_flipped_bit_would_give_wrong_numbers(binary, monkeypatch):
@@ -378,7 +385,7 @@ def test_without_its_checksum_a_binary_with_a_flipped_bit_would_give_wrong_numbe
     path, run = binary
     expected = run()
     path.write_bytes(with_a_flipped_bit(path))
-    monkeypatch.setattr(jax_cache, "load_checked", load_unchecked)
+    monkeypatch.setattr(compiled_programs, "load_checked", load_unchecked)
     assert (run() != expected).any()
 
 
@@ -387,20 +394,20 @@ def test_without_its_checksum_a_binary_with_a_flipped_bit_would_give_wrong_numbe
 )
 def test_a_file_that_this_user_alone_has_not_written_is_not_read(kind, tmp_path, monkeypatch):
     path = tmp_path / "program"
-    jax_cache.save_checked_file(path, b"content")
-    assert jax_cache.load_checked(path) == b"content"
+    compiled_programs.save_checked_file(path, b"content")
+    assert compiled_programs.load_checked(path) == b"content"
     mode = {"all may write it": 0o606, "a group may write it": 0o660}.get(kind)
     if mode:
         path.chmod(mode)
     elif kind == "another owner":
-        monkeypatch.setattr("statmech.runtime.system.os.getuid", lambda: os.geteuid() + 1)
+        monkeypatch.setattr("statmech.runtime.operating_system.os.getuid", lambda: os.geteuid() + 1)
     else:
         path.unlink()
         {"a pipe": os.mkfifo, "a folder": os.mkdir}.get(kind, lambda path: path.symlink_to("/dev/zero"))(path)
-    assert jax_cache.load_checked(path) is None
+    assert compiled_programs.load_checked(path) is None
     if mode:
-        jax_cache.save_checked_file(path, b"content")
-        assert jax_cache.load_checked(path) == b"content"
+        compiled_programs.save_checked_file(path, b"content")
+        assert compiled_programs.load_checked(path) == b"content"
 
 
 @pytest.mark.parametrize(
@@ -436,7 +443,7 @@ def test_a_cache_below_a_folder_of_another_user_is_not_used(tmp_path, monkeypatc
 def test_the_folders_around_a_new_cache_are_made_for_its_user_alone(tmp_path):
     old = os.umask(0o002)
     try:
-        jax_cache.save_checked_file(tmp_path / "new/statmech/compiled/program", b"content")
+        compiled_programs.save_checked_file(tmp_path / "new/statmech/compiled/program", b"content")
     finally:
         os.umask(old)
     made = [tmp_path / "new", tmp_path / "new/statmech", tmp_path / "new/statmech/compiled"]
@@ -447,7 +454,7 @@ def test_a_version_of_jax_with_another_cache_compiles_without_one(monkeypatch):
     from jax._src import compilation_cache
 
     monkeypatch.delattr(compilation_cache, "_cache")
-    jax_cache.enable_jax_cache()
+    compiled_programs.enable_jax_cache()
     assert not hasattr(compilation_cache, "_cache")
 
 
@@ -475,27 +482,32 @@ def test_a_program_that_jax_cannot_keep_is_traced(process, tmp_path):
 
 @pytest.mark.parametrize(
     "module",
-    ["simulate.kernels.gram", "simulate.kernels.vectors", "theory.online.combinations", "simulate.learners.minover"],
+    [
+        "simulate.online.gram_engine",
+        "simulate.online.weight_vector_engine",
+        "theory.online.order_parameter_equations",
+        "simulate.learners.minover",
+    ],
 )
 def test_rules_and_kernels_of_the_packages_are_determined(module):
-    from statmech.learners import AdaTronLearner
-    from statmech.parameters import get_real_parameter_family
-    from statmech.rules import RULES
+    from statmech.parameters.parameter_fields import get_real_parameter_family
+    from statmech.students.learners import AdaTronLearner
+    from statmech.students.rules import RULES
 
     program = importlib.import_module(module)
     function = next(thing for thing in vars(program).values() if isinstance(thing, CachedProgram))
-    assert list(programs._describe_argument(function.function))
+    assert list(compiled_programs._describe_argument(function.function))
     for thing in (*map(get_real_parameter_family, (kind() for kind in RULES.values())), type(AdaTronLearner())):
-        assert list(programs._describe_argument(thing))
+        assert list(compiled_programs._describe_argument(thing))
 
 
 COUNTED = """
 import functools, os, sys
 import simulate, theory
 from statmech import Scenario, load
-from simulate.kernels import gram
-from simulate.learners import cyclic, minover
-from theory.online import combinations
+from simulate.online import gram_engine as gram
+from simulate.learners import cyclic_learning as cyclic, minover
+from theory.online import order_parameter_equations as combinations
 traced = []
 
 def counted(function):
@@ -524,7 +536,10 @@ for os.environ["STATMECH_CACHE"] in sys.argv[1:]:
         os._exit(0)
     assert os.wait()[1] == 0
 """
-MODULES = "simulate.kernels.gram simulate.learners.cyclic simulate.learners.minover theory.online.combinations"
+MODULES = (
+    "simulate.online.gram_engine simulate.learners.cyclic_learning simulate.learners.minover "
+    "theory.online.order_parameter_equations"
+)
 
 
 @pytest.mark.slow
@@ -546,7 +561,7 @@ FIRST = {
 }
 FORKED = """
 import os, pathlib, simulate, statmech, sys, theory
-from simulate.execution import to_store as to
+from simulate.execution import store_runs as to
 assert "jax" not in sys.modules
 scenario = statmech.Scenario(rule="hebb", N=20, t=1, seeds=2)
 for name, call in {calls!r}.items():

@@ -13,13 +13,13 @@ from pages import Page
 
 import simulate
 import theory
-from figures.report import charts, equations
-from figures.report.html import write_report
-from simulate.execution.to_store import run_into
+from figures.interactive import html_report, report_charts
+from figures.interactive.html_report import write_report
+from simulate.execution.store_runs import run_into
 from statmech import RULES, Results, Risk, Scenario
-from statmech.results import store
-from statmech.runtime.extras import get_install_command
-from statmech.scenarios.kind_registry import SCENARIOS
+from statmech.keys.kind_registry import SCENARIOS
+from statmech.runtime.installed_packages import get_install_command
+from statmech.stores import zarr_store
 
 pytestmark = pytest.mark.quick
 
@@ -27,9 +27,9 @@ pytest.importorskip("panel")  # a notebook may have loaded it; a report must con
 
 
 def saved(folder: Path, simulation, solution) -> Path:
-    store.save(simulation, folder / "simulation.zarr")
+    zarr_store.save(simulation, folder / "simulation.zarr")
     if solution is not None:
-        store.save(solution, folder / "theory.zarr")
+        zarr_store.save(solution, folder / "theory.zarr")
     return folder
 
 
@@ -93,8 +93,8 @@ def test_many_points_give_few_charts_and_the_omitted_ones_are_mentioned():
     scenario = Scenario(
         rule="hebb", N=50, t=[1, 2, 3, 4], K=[1, 2, 3, 5], eta={"linspace": [0.5, 1.5, 12]}, flip=[0, 0.1]
     )
-    drawn = charts.charts(Results(scenario, theory=theory.solve(scenario)))
-    assert sum(len(one.charts) for one in drawn.sets) <= charts.MAX_PAGE_CHARTS
+    drawn = report_charts.charts(Results(scenario, theory=theory.solve(scenario)))
+    assert sum(len(one.charts) for one in drawn.sets) <= report_charts.MAX_PAGE_CHARTS
     assert len(drawn.sets) == np.prod([len(labels) for labels in drawn.axes.values()])
     assert any(f"of {axis} (" in item for item in drawn.omitted_values for axis in ("K", "flip", "t", "eta"))
 
@@ -119,7 +119,7 @@ def test_a_failed_run_is_reported_with_its_message(tmp_path, monkeypatch):
     scenario = Scenario(rule=["hebb", "perceptron"], N=20, t=[1, 2], seeds=2)
     solved = {name: vars(RULES["hebb"])[name] for name in ("closed_form", "closed_form_pair")}  # theory without g
     monkeypatch.setitem(RULES, "perceptron", type("Raising", (RULES["hebb"],), {"g": raising, **solved}))
-    store.save(theory.solve(scenario), tmp_path / "theory.zarr")
+    zarr_store.save(theory.solve(scenario), tmp_path / "theory.zarr")
     assert run_into(tmp_path / "simulation.zarr", scenario).failed == 2
     page = paged(tmp_path)
     assert "2 have failed" in page.words
@@ -134,7 +134,7 @@ def test_a_scenario_without_theory_or_not_solved_or_not_simulated_has_a_report(t
     assert "there is nothing to compare with" in paged(unsolved).words
     scenario = Scenario(rule="hebb", N=20, t=1, seeds=2)
     assert "There is no theory" in paged(saved(tmp_path / "simulated", simulate.run(scenario), None)).words
-    store.save(theory.solve(scenario), tmp_path / "solved" / "theory.zarr")
+    zarr_store.save(theory.solve(scenario), tmp_path / "solved" / "theory.zarr")
     assert "There is no simulation" in paged(tmp_path / "solved").words
     one = computed(tmp_path / "one", Scenario(rule="hebb", N=20, t=1, seeds=1))
     assert "single seed has no standard error" in paged(one).words
@@ -155,7 +155,7 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
 @pytest.mark.parametrize("kind", SCENARIOS.values(), ids=SCENARIOS)
 def test_every_equation_is_set_as_a_picture(kind):
     stated = [*kind.equations, *(kind.get_equation(name) for name in kind.classes())]
-    assert [latex for latex in stated if latex and not equations.svg_from_latex(latex)] == []
+    assert [latex for latex in stated if latex and not html_report.svg_from_latex(latex)] == []
 
 
 @pytest.mark.slow
@@ -170,18 +170,18 @@ def test_inputs_of_unequal_variance_have_equations_of_fields_and_are_named_in_th
     assert "λ = 0.1, best" in page.words
     assert "$" not in page.words[page.words.index("Charts") : page.words.index("Config")]
     online = Scenario(rule="hebb", t=1, inputs={"spectrum": [0.2, 1.8]}).displayed_equations
-    assert all(map(equations.svg_from_latex, online))
+    assert all(map(html_report.svg_from_latex, online))
     assert online[-1].endswith("R_h")
 
 
 def test_an_equation_that_cannot_be_set_has_no_picture():
-    assert equations.svg_from_latex(r"\begin{matrix}1\end{matrix}") == ""
+    assert html_report.svg_from_latex(r"\begin{matrix}1\end{matrix}") == ""
 
 
 @pytest.mark.slow
 def test_colour_is_an_axis_that_theory_knows_and_marker_one_that_it_does_not():
     scenario = Scenario(rule="perceptron", N=[20, 50], t=[0.5, 1, 2, 5, 10], eta=[0.5, 1, 2], seeds=2)
-    drawn = charts.charts(Results(scenario, simulate.run(scenario), theory.solve(scenario)))
+    drawn = report_charts.charts(Results(scenario, simulate.run(scenario), theory.solve(scenario)))
     assert [label for label, colour, _ in drawn.legend if colour] == ["η = 0.5", "η = 1", "η = 2"]
     assert [label for label, _, marker in drawn.legend if marker] == ["N = 20", "N = 50"]
     assert drawn.axes == {}
@@ -261,7 +261,7 @@ def test_an_impossible_report_is_one_message_and_nothing_is_written(prepare, mes
 
 
 def test_without_bokeh_one_line_says_what_to_install(tmp_path, monkeypatch, capsys):
-    store.save(theory.solve(Scenario(rule="hebb", t=1)), tmp_path / "theory.zarr")
+    zarr_store.save(theory.solve(Scenario(rule="hebb", t=1)), tmp_path / "theory.zarr")
     monkeypatch.setitem(sys.modules, "bokeh", None)
     assert called(monkeypatch, "report", str(tmp_path)) == 2
     assert capsys.readouterr().err == f"a report needs bokeh: {get_install_command('explore')}\n"
@@ -316,7 +316,7 @@ def shown(page) -> list[int]:
 @pytest.mark.slow
 def test_the_vote_and_mean_of_a_single_student_have_no_charts_of_their_own():
     scenario = Scenario(rule=["hebb", "perceptron"], N=50, t=[1, 2, 4], K=[1, 3])
-    one, three = charts.charts(Results(scenario, theory=theory.solve(scenario))).sets
+    one, three = report_charts.charts(Results(scenario, theory=theory.solve(scenario))).sets
     assert len(three.titles) > len(one.titles)
     assert not any("vote" in title or "mean" in title for title in one.titles)
     assert any("vote" in title for title in three.titles)

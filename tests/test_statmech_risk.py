@@ -7,8 +7,8 @@ import pytest
 
 from statmech import Inference, Risk, ScenarioError, load
 from statmech.convex.teachers import TEACHERS, Teacher
-from statmech.convex.weights import WEIGHT_DISTRIBUTIONS
-from statmech.scenarios.registry import scenario_from
+from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
+from statmech.kinds.registry import scenario_from
 
 
 @pytest.mark.parametrize(

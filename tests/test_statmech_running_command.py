@@ -10,12 +10,13 @@ import pytest
 import typer
 from conftest import statmech
 
-from simulate.execution.to_store import run_into
-from statmech import Scenario, data_sets
-from statmech.cli.commands import app
+from simulate.execution.store_runs import run_into
+from statmech import Scenario
+from statmech.cli.command_group import app
 from statmech.errors import ConfigError, StoreError
-from statmech.results.checksums import GROUP_METADATA_FILE
+from statmech.inputs import data_sets
 from statmech.running_command import declare_running_command
+from statmech.stores.checksums import GROUP_METADATA_FILE
 
 pytestmark = pytest.mark.quick
 

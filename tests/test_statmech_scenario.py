@@ -10,11 +10,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from statmech import Boosting, Risk, Scenario, ScenarioError, StoredExamples, learning_curve
-from statmech.config import find_config, list_shipped_configs, load
-from statmech.inputs import INPUTS
-from statmech.results import citations
-from statmech.scenarios.kind_registry import get_kinds
-from statmech.scenarios.registry import make_config_schema, scenario_from
+from statmech.config.config_files import find_config, list_shipped_configs, load
+from statmech.inputs.input_distributions import INPUTS
+from statmech.keys.kind_registry import get_kinds
+from statmech.kinds.registry import make_config_schema, scenario_from
+from statmech.results import export_and_citations
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}
 
@@ -181,9 +181,9 @@ def test_every_citation_is_in_the_bibliography_and_every_entry_is_cited():
     theory = [kind.CITES + kind.UNEQUAL_VARIANCE_CITES for kind in get_kinds().values()]
     tables = [learning_curve.LEARNING_CURVE_CITATION_KEYS, learning_curve.CLASSIFICATION_CITATION_KEYS]
     named = {key for keys in (*learning, *theory, *tables, *(it.cites for it in INPUTS.values())) for key in keys}
-    assert named == set(citations.BIBTEX_FIELDS_BY_KEY)
+    assert named == set(export_and_citations.BIBTEX_FIELDS_BY_KEY)
     for name in list_shipped_configs():
-        entries = citations.format_bibtex(citations.get_citation_keys(load(name)))
+        entries = export_and_citations.format_bibtex(export_and_citations.get_citation_keys(load(name)))
         assert entries.count("@") >= 1
         assert entries.count("{") == entries.count("}")
 
@@ -203,9 +203,9 @@ def test_groups_of_variances_and_random_features_lengthen_the_estimate():
 
 
 def test_inputs_of_unequal_variance_and_random_features_are_cited():
-    assert "yoshida2019" in citations.get_citation_keys(load("plateau_spread"))
-    assert "yoshida2019" not in citations.get_citation_keys(load("plateau"))
-    assert "mei2022" in citations.get_citation_keys(load("random_features"))
+    assert "yoshida2019" in export_and_citations.get_citation_keys(load("plateau_spread"))
+    assert "yoshida2019" not in export_and_citations.get_citation_keys(load("plateau"))
+    assert "mei2022" in export_and_citations.get_citation_keys(load("random_features"))
 
 
 def test_the_key_that_names_the_learner_determines_the_kind_of_a_config():

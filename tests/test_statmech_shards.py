@@ -12,16 +12,15 @@ import pytest
 from conftest import assert_same_bits, in_child, statmech
 
 import simulate
-from simulate.execution.recomputation import recompute
-from simulate.execution.to_store import run_into
-from statmech import StoredExamples, StoreError, config, load_results
+from simulate.execution.store_runs import recompute, run_into
+from statmech import StoredExamples, StoreError, load_results
+from statmech.config import config_files
 from statmech.errors import DamagedStoreError
-from statmech.results import chunks, store, store_creation
-from statmech.results.locks import find_writing_process, lock_store
-from statmech.results.shards import get_shard_path, list_stores
-from statmech.results.status import format_status, read_status
-from statmech.results.sweep_store import DONE_STATE, SweepStore
-from statmech.results.verification import verify_results
+from statmech.stores import store_creation, sweep_size, zarr_store
+from statmech.stores.locks import find_writing_process, lock_store
+from statmech.stores.shards import get_shard_path, list_stores
+from statmech.stores.store_status import format_status, read_status, verify_results
+from statmech.stores.sweep_store import DONE_STATE, SweepStore
 
 SWEEP = {"learner": ["hebb", "max_stability"], "N": 12, "alpha": [0.5, 1.0, 2.0, 3.0], "seeds": 4}
 GROWN = {**SWEEP, "alpha": [0.25, *SWEEP["alpha"]], "seeds": 6}
@@ -30,7 +29,7 @@ GROWN = {**SWEEP, "alpha": [0.25, *SWEEP["alpha"]], "seeds": 6}
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks of one parameter combination."""
-    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +61,7 @@ def test_a_single_shard_is_the_store_itself(path, simulated):
 
 def test_runs_of_an_absent_shard_are_missing_and_status_names_it(path, simulated):
     run_shards(path, (1, 3), 3)
-    loaded = store.load(path)
+    loaded = zarr_store.load(path)
     done = loaded.done.values
     assert 0 < done.sum() < 32
     np.testing.assert_array_equal(loaded.R.values[done], simulated.R.values[done])
@@ -77,7 +76,7 @@ def test_runs_of_an_absent_shard_are_missing_and_status_names_it(path, simulated
 
 
 def kill_after_first_chunk(path, shard):
-    chunks.TARGET_CHUNK_SECONDS = 1e-9
+    sweep_size.TARGET_CHUNK_SECONDS = 1e-9
 
     def tell(event):
         if event["event"] == "written":
@@ -120,7 +119,7 @@ def test_a_chunk_that_another_store_has_with_a_corrupted_number_is_simulated_aga
     done = SweepStore(path).count_states()[DONE_STATE]
     assert done > 16
     with pytest.raises(DamagedStoreError, match=r"simulation\.1-of-2\.zarr"):
-        store.load(path)
+        zarr_store.load(path)
     assert not verify_results(path.parent).is_sound
     run_shards(path, [1], 2)  # its writer repairs it
     assert_same_bits(path, StoredExamples(**SWEEP))
@@ -130,7 +129,7 @@ def test_a_chunk_that_another_store_has_with_a_corrupted_number_is_simulated_aga
 def test_a_shard_grows_by_its_own_command_and_stores_of_different_sweeps_are_not_read_together(path):
     run_shards(path, (1, 2), 2)
     run_shards(path, [1], 2, GROWN)
-    for read in (store.load, read_status):
+    for read in (zarr_store.load, read_status):
         with pytest.raises(StoreError, match=r"2-of-2\.zarr: holds the result of another config") as refusal:
             read(path)
         assert "seeds: simulation.2-of-2.zarr 4, simulation.1-of-2.zarr 6" in str(refusal.value)
@@ -168,7 +167,7 @@ def test_shards_of_other_data_or_code_are_not_read_together(path, name, monkeypa
     with pytest.raises(
         StoreError, match=rf"2-of-2\.zarr: was computed from other {name} than simulation\.1-of-2\.zarr\. Delete"
     ):
-        store.load(path)
+        zarr_store.load(path)
 
 
 @pytest.mark.slow
@@ -200,12 +199,12 @@ def test_a_run_without_shard_is_refused_while_a_shard_is_written(path):
 
 def test_versions_of_all_shards_are_recorded_in_the_dataset(path, monkeypatch):
     run_shards(path, [2], 2)
-    here = store.provenance()
-    for module in (store, store_creation):
+    here = zarr_store.provenance()
+    for module in (zarr_store, store_creation):
         monkeypatch.setattr(module, "provenance", lambda: {**here, "commit": "0123abc"})
     run_shards(path, [1], 2)
     monkeypatch.undo()
-    loaded = store.load(path)
+    loaded = zarr_store.load(path)
     assert loaded.attrs["commit"] == "0123abc"
     assert [version["commit"] for version in json.loads(loaded.attrs["earlier"])] == [here["commit"]]
     assert recompute(get_shard_path(path, (1, 2)), 1).difference_descriptions == []
@@ -215,7 +214,7 @@ def test_versions_of_all_shards_are_recorded_in_the_dataset(path, monkeypatch):
 def test_commands_take_a_folder_of_shards(path, capsys):
     run_shards(path, (1, 2), 2)
     folder = path.parent
-    assert config.find_config(folder) == config.find_config(get_shard_path(path, (1, 2))) == folder
+    assert config_files.find_config(folder) == config_files.find_config(get_shard_path(path, (1, 2))) == folder
     assert statmech("theory", folder) == 0
     for command in (["compare"], ["figure", "--formats", "png"], ["export", "--to", folder / "all.csv"], ["report"]):
         assert statmech(command[0], folder, *command[1:]) == 0, capsys.readouterr().err
@@ -242,7 +241,7 @@ def test_a_shard_that_is_a_link_is_not_followed(path):
     run_shards(path, [1], 2)
     shutil.move(get_shard_path(path, (1, 2)), path.parent / "elsewhere")
     get_shard_path(path, (1, 2)).symlink_to(path.parent / "elsewhere")
-    for use in (store.load, read_status, lambda at: run_into(at, StoredExamples(**SWEEP))):
+    for use in (zarr_store.load, read_status, lambda at: run_into(at, StoredExamples(**SWEEP))):
         with pytest.raises(StoreError, match="is a symbolic link"):
             use(path)
 
@@ -252,6 +251,6 @@ def test_a_shard_with_other_coordinates_is_unreadable(path, monkeypatch):
     run_shards(path, [1], 2)
     run_shards(path.parent / "other" / "simulation.zarr", [2], 2, {**SWEEP, "alpha": [2.0, 2.4, 2.8, 3.3]})
     shutil.move(path.parent / "other" / "simulation.2-of-2.zarr", path.parent)
-    monkeypatch.setattr(store, "list_config_differences", lambda *_: [])
+    monkeypatch.setattr(zarr_store, "list_config_differences", lambda *_: [])
     with pytest.raises(DamagedStoreError, match=r"2-of-2\.zarr"):
-        store.load(path)
+        zarr_store.load(path)

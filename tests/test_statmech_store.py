@@ -10,11 +10,11 @@ import xarray as xr
 
 import simulate
 import theory
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import Scenario, StoredExamples, load_results
-from statmech.results import checksums, store, store_creation
-from statmech.results.stored_config import add_figure
-from statmech.results.sweep_store import SweepStore
+from statmech.stores import checksums, store_creation, zarr_store
+from statmech.stores.dataset import add_figure
+from statmech.stores.sweep_store import SweepStore
 
 pytestmark = pytest.mark.quick
 
@@ -35,10 +35,10 @@ def strictly_opened(path):
 @pytest.mark.parametrize("scenario", SCENARIOS[:2])
 def test_xarray_opens_a_simulation_and_a_theory_without_a_warning(scenario, path):
     run_into(path, scenario)
-    store.save(theory.solve(scenario), path.with_name("theory.zarr"))
-    loaded = store.load(path)
+    zarr_store.save(theory.solve(scenario), path.with_name("theory.zarr"))
+    loaded = zarr_store.load(path)
     assert strictly_opened(path)[[*loaded.data_vars]].equals(loaded)
-    assert strictly_opened(path.with_name("theory.zarr")).equals(store.load(path.with_name("theory.zarr")))
+    assert strictly_opened(path.with_name("theory.zarr")).equals(zarr_store.load(path.with_name("theory.zarr")))
 
 
 def test_xarray_opens_an_extended_sweep_without_a_warning(path):
@@ -46,7 +46,7 @@ def test_xarray_opens_an_extended_sweep_without_a_warning(path):
     extended = SCENARIOS[0].model_copy(update={"seeds": 5})
     run_into(path, extended)
     assert strictly_opened(path).sizes["seed"] == 5
-    assert store.load(path).equals(simulate.run(extended))
+    assert zarr_store.load(path).equals(simulate.run(extended))
 
 
 def test_xarray_opens_an_unfinished_simulation_without_a_warning(path):
@@ -63,10 +63,10 @@ def test_stores_without_consolidated_metadata_are_read_resumed_and_extended(path
     assert "consolidated_metadata" not in json.loads((path / "zarr.json").read_text())
     assert checksums.find_corrupted_files(path) == []
     assert run_into(path, SCENARIOS[0]).done == 6
-    assert store.load(path).equals(simulate.run(SCENARIOS[0]))
+    assert zarr_store.load(path).equals(simulate.run(SCENARIOS[0]))
     extended = SCENARIOS[0].model_copy(update={"seeds": 5})
     assert run_into(path, extended).done == 10
-    assert store.load(path).equals(simulate.run(extended))
+    assert zarr_store.load(path).equals(simulate.run(extended))
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_the_figure_that_a_folder_remembers_is_stored_as_in_a_config(scenario, p
     asked = scenario.model_copy(update={"figure": "overlay"}).config()
     assert json.dumps(add_figure(scenario.config(), "overlay")) == json.dumps(asked)
     run_into(path, scenario, figure="overlay")
-    store.save(theory.solve(scenario), path.with_name("theory.zarr"), figure="overlay")
+    zarr_store.save(theory.solve(scenario), path.with_name("theory.zarr"), figure="overlay")
     for part in (path, path.with_name("theory.zarr")):
         assert json.loads((part / "zarr.json").read_text())["attributes"]["config"] == json.dumps(asked)
     assert load_results(path.parent).figure == "overlay"

@@ -8,13 +8,13 @@ from conftest import statmech
 
 import simulate
 import theory
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import Scenario, compare, load_results
 from statmech.errors import StoreError
-from statmech.results import store
-from statmech.results.stored_theory import adapt_theory
-from statmech.scenarios.registry import scenario_from
-from theory.control.stored_controls import restore_best_controls
+from statmech.kinds.registry import scenario_from
+from statmech.stores import zarr_store
+from statmech.stores.stored_theory import adapt_theory
+from theory.control.optimal_controls import restore_best_controls
 
 pytestmark = pytest.mark.quick
 
@@ -89,7 +89,7 @@ def test_a_theory_that_would_be_another_does_not_serve(given, change):
 def mixed(tmp_path):
     """A folder with 6 seeds of a simulation, and a theory that was solved for 4 at another N."""
     run_into(tmp_path / "simulation.zarr", changed(RULE, {"seeds": 6}))
-    store.save(theory.solve(changed(RULE, {"N": 80})), tmp_path / "theory.zarr")
+    zarr_store.save(theory.solve(changed(RULE, {"N": 80})), tmp_path / "theory.zarr")
     return tmp_path
 
 
@@ -112,7 +112,7 @@ def test_every_command_takes_a_theory_that_was_solved_for_other_seeds(command, m
     name, *options = command
     assert statmech(name, str(mixed), *options) == 0
     assert "wrote theory" not in capsys.readouterr().err
-    assert store.load(mixed / "theory.zarr").N.item() == 80  # not solved again
+    assert zarr_store.load(mixed / "theory.zarr").N.item() == 80  # not solved again
 
 
 def test_datasets_of_one_theory_are_compared_in_python_whatever_their_n():
@@ -123,7 +123,7 @@ def test_datasets_of_one_theory_are_compared_in_python_whatever_their_n():
 
 def test_a_folder_with_the_theory_of_another_scenario_names_both_and_the_command_that_solves_it(tmp_path):
     run_into(tmp_path / "simulation.zarr", Scenario(**RULE))
-    store.save(theory.solve(changed(RULE, {"eta": 2.0, "seeds": 9})), tmp_path / "theory.zarr")
+    zarr_store.save(theory.solve(changed(RULE, {"eta": 2.0, "seeds": 9})), tmp_path / "theory.zarr")
     with pytest.raises(StoreError) as refused:
         load_results(tmp_path)
     lines = str(refused.value).splitlines()

@@ -15,13 +15,13 @@ from conftest import FEW_OPTIMISATIONS, assert_same_bits, in_child, limit_files,
 from small import SMALL
 
 import simulate
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedStoreError
-from statmech.results import store
-from statmech.results.checksums import find_corrupted_files
-from statmech.results.sweep_store import DONE_STATE, SweepStore
-from statmech.scenarios.registry import scenario_from
+from statmech.kinds.registry import scenario_from
+from statmech.stores import zarr_store
+from statmech.stores.checksums import find_corrupted_files
+from statmech.stores.sweep_store import DONE_STATE, SweepStore
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
 
@@ -58,11 +58,11 @@ def test_the_order_of_runs_chunks_and_workers_do_not_change_the_bits(scenario, t
     expected = digest(simulated := simulate.run(scenario))
     assert digest(simulate.run(backwards(scenario))) == expected
     for number, (seconds, workers) in enumerate([(1e-9, 1), (1e-3, 3)]):
-        monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", seconds)
+        monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", seconds)
         path = tmp_path / f"{number}.zarr"
         outcome = run_into(path, backwards(scenario) if number == 1 else scenario, workers=workers)
         assert outcome.missing == outcome.failed == 0
-        assert digest(store.load(path)) == expected
+        assert digest(zarr_store.load(path)) == expected
     assert_same_bits(tmp_path / "0.zarr", scenario, simulated)
 
 
@@ -80,8 +80,8 @@ CODE = """
 import json, sys
 from pathlib import Path
 import jax
-from simulate.execution.to_store import run_into
-from statmech.scenarios.registry import scenario_from
+from simulate.execution.store_runs import run_into
+from statmech.kinds.registry import scenario_from
 assert len(jax.devices()) == int(sys.argv[3])
 for path, config in json.loads(sys.argv[1]):
     run_into(Path(path), scenario_from(config), shard=json.loads(sys.argv[2]))
@@ -109,7 +109,7 @@ def stores_in(folder, scenarios):
 
 
 def digests(sweeps):
-    return [digest(store.load(path)) for path in sweeps]
+    return [digest(zarr_store.load(path)) for path in sweeps]
 
 
 @pytest.fixture(scope="module")
@@ -138,10 +138,12 @@ def test_two_simultaneous_processes_give_the_same_bits(of_one, tmp_path):
 @pytest.fixture
 def stored(path, monkeypatch):
     """A finished store of several chunks, and the digest of its values."""
-    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
     run_into(path, StoredExamples(**SWEEP))
-    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1.0)  # another version may cut them differently
-    return path, digest(store.load(path))
+    monkeypatch.setattr(
+        "statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1.0
+    )  # another version may cut them differently
+    return path, digest(zarr_store.load(path))
 
 
 HARMS = {
@@ -174,11 +176,11 @@ def test_damaged_metadata_and_coordinates_are_reported_to_readers_and_repaired_b
     for file in once[list(HARMS).index(harm) :: len(HARMS)]:
         harmed(file, harm)
         with pytest.raises(DamagedStoreError, match=str(file.relative_to(path))):
-            store.load(path)
+            zarr_store.load(path)
         events = []
         run_into(path, StoredExamples(**SWEEP), tell=events.append)
         assert events[0]["event"] == "restored"
-        assert digest(store.load(path)) == expected
+        assert digest(zarr_store.load(path)) == expected
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -207,7 +209,7 @@ def test_a_chunk_that_is_gone_is_reported_and_not_read_as_missing_values(stored)
     file = next(file for file in (path / "updates_made" / "c").rglob("*") if file.is_file())
     file.unlink()
     with pytest.raises(DamagedStoreError, match="updates_made/c/"):
-        store.load(path)
+        zarr_store.load(path)
 
 
 @pytest.mark.slow
@@ -218,20 +220,20 @@ def test_a_corrupted_store_that_is_extended_keeps_intact_chunks_and_recomputes_t
         harmed(file, "flip")
     grown = StoredExamples(**{**SWEEP, "seeds": 4})
     run_into(path, grown)
-    assert digest(store.load(path)) == digest(simulate.run(grown))
+    assert digest(zarr_store.load(path)) == digest(simulate.run(grown))
 
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_damaged_theory_is_reported(path, harm):
     import theory
 
-    store.save(theory.solve(StoredExamples(learner="hebb", alpha=[1, 2])), path)
-    assert store.load(path).R.size == 2
+    zarr_store.save(theory.solve(StoredExamples(learner="hebb", alpha=[1, 2])), path)
+    assert zarr_store.load(path).R.size == 2
     for file in [file for file in path.rglob("*") if file.is_file()]:
         content = file.read_bytes()
         harmed(file, harm)
         with pytest.raises(DamagedStoreError):
-            store.load(path)
+            zarr_store.load(path)
         file.write_bytes(content)
 
 
@@ -264,11 +266,11 @@ def test_files_that_may_not_grow_are_reported_in_a_line_and_the_sweep_is_resumed
         assert SweepStore(path).count_states()[DONE_STATE] < 24 * 64
     scenario = load("capacity", given[2:6])
     run_into(path, scenario)
-    assert digest(store.load(path)) == digest(simulate.run(scenario))
+    assert digest(zarr_store.load(path)) == digest(simulate.run(scenario))
 
 
 def test_a_folder_that_cannot_be_made_is_reported_before_anything_is_computed(tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("a file")
-    monkeypatch.setattr("simulate.execution.to_store.simulate_chunks", None)
+    monkeypatch.setattr("simulate.execution.store_runs.simulate_chunks", None)
     with pytest.raises(StoreError, match="cannot be written"):
         run_into(tmp_path / "taken" / "simulation.zarr", StoredExamples(**SWEEP))

@@ -16,11 +16,11 @@ import pytest
 from conftest import quick_environment
 
 from statmech.errors import StoreError
-from statmech.results import locks
-from statmech.runtime import devices, files, system
+from statmech.runtime import devices, files, operating_system
+from statmech.stores import locks
 
 ROOT = Path(__file__).parents[1]
-SEAM = Path("statmech/runtime/system.py")
+SEAM = Path("statmech/runtime/operating_system.py")
 MODULES = {"fcntl", "resource", "ctypes", "pwd", "grp", "termios", "tty", "pty", "msvcrt", "winreg"}
 CALLS = {  # of os and signal
     "sched_getaffinity", "process_cpu_count", "sysconf", "fchmod", "fchown", "chown", "set_blocking", "pread", "pwrite",
@@ -136,18 +136,22 @@ def test_everything_runs_where_they_are_missing(tmp_path):
 @pytest.mark.parametrize(("platform", "unit"), [("linux", 1024), ("darwin", 1)])
 def test_the_largest_memory_held_is_in_bytes_whatever_unit_the_system_has(platform, unit, monkeypatch):
     usage = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda _: SimpleNamespace(ru_maxrss=3000))
-    monkeypatch.setattr(system, "resource", usage)
-    monkeypatch.setattr(system, "sys", SimpleNamespace(platform=platform))
-    monkeypatch.setattr(system, "STATUS_FILE", "nowhere")
-    assert system.get_peak_memory() == 3000 * unit
+    monkeypatch.setattr(operating_system, "resource", usage)
+    monkeypatch.setattr(operating_system, "sys", SimpleNamespace(platform=platform))
+    monkeypatch.setattr(operating_system, "STATUS_FILE", "nowhere")
+    assert operating_system.get_peak_memory() == 3000 * unit
 
 
 def test_what_a_system_does_not_say_refuses_nothing(monkeypatch):
-    monkeypatch.setattr(system, "resource", None)
-    monkeypatch.setattr(system, "STATUS_FILE", "nowhere")
+    monkeypatch.setattr(operating_system, "resource", None)
+    monkeypatch.setattr(operating_system, "STATUS_FILE", "nowhere")
     for name in ("sysconf", "sched_getaffinity"):
         monkeypatch.delattr(os, name, raising=False)
-    assert (system.get_total_memory(), system.get_peak_memory(), system.count_cores()) == (
+    assert (
+        operating_system.get_total_memory(),
+        operating_system.get_peak_memory(),
+        operating_system.count_cores(),
+    ) == (
         float("inf"),
         0.0,
         os.cpu_count(),
@@ -156,14 +160,14 @@ def test_what_a_system_does_not_say_refuses_nothing(monkeypatch):
 
 def test_a_link_is_refused_also_where_no_flag_does(tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    monkeypatch.setattr(system, "NO_FOLLOW_FLAG", 0)
+    monkeypatch.setattr(operating_system, "NO_FOLLOW_FLAG", 0)
     with pytest.raises(StoreError, match="is a symbolic link"):
         files.open_regular_text_file(tmp_path / "link", os.O_RDWR | os.O_CREAT)
     assert not (tmp_path / "target").exists()
 
 
 def test_one_process_writes_where_files_cannot_be_locked(path, monkeypatch):
-    monkeypatch.setattr(system, "fcntl", None)
+    monkeypatch.setattr(operating_system, "fcntl", None)
     with locks.lock_store(path):
         assert locks.find_writing_process(path) == ""
 
@@ -171,7 +175,8 @@ def test_one_process_writes_where_files_cannot_be_locked(path, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that only asks whether a process runs")
 @pytest.mark.parametrize("missing", ["", "system._c_library = lambda: None"])
 def test_a_process_ends_when_its_parent_is_killed(missing):
-    child = f"from statmech.runtime import system; {missing}; system.die_with_parent(); print(flush=True); input()"
+    imports = "from statmech.runtime import operating_system as system"
+    child = f"{imports}; {missing}; system.die_with_parent(); print(flush=True); input()"
     parent = f"""import os, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", {child!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 child.stdout.readline()
@@ -210,7 +215,7 @@ def test_on_a_machine_with_a_gpu_only_weight_vectors_leave_the_cpu(monkeypatch):
 
 LOADED_LATER = """
 from threadpoolctl import threadpool_info
-from statmech.runtime.blas import use_one_blas_thread
+from statmech.runtime.devices import use_one_blas_thread
 
 with use_one_blas_thread():
     before = [library["user_api"] for library in threadpool_info()]
@@ -239,7 +244,8 @@ COMPUTED = """
 import hashlib, sys
 import jax
 import simulate, theory
-from statmech import Descent, Network, Scenario, StoredExamples, plugins
+from statmech import Descent, Network, Scenario, StoredExamples
+from statmech.config import user_files as plugins
 
 for setting in sys.argv[1:]:
     jax.config.update(*setting.split("="))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from statmech import Scenario, ScenarioError
-from statmech.protocols import CyclicBlocksProtocol, ReplayProtocol
-from statmech.scenarios.registry import scenario_from
+from statmech.kinds.registry import scenario_from
+from statmech.parameters.task_protocols import CyclicBlocksProtocol, ReplayProtocol
 
 COMMON = {"tasks": 2, "N": 100, "t": [0, 5, 10], "switch": 5}
 LEARNING = {"perceptron": {"rule": "perceptron"}, "network": {"network": "erf", "K": 2}}

@@ -10,9 +10,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from statmech.convex.logistic_average import logistic_average
-from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Binary, Gauss, MixtureComponent, Sparse, WeightDistribution
+from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher, logistic_average
+from statmech.convex.weight_distributions import Binary, Gauss, MixtureComponent, Sparse, WeightDistribution
 
 OF_LABELS = [
     SignTeacher(),

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 from test_statmech_cli import called
 
-from statmech.cli import output, terminal
-from statmech.config import list_shipped_configs, load
+from statmech.cli import printing, terminal_output
+from statmech.config.config_files import list_shipped_configs, load
 from statmech.errors import escape_text
 from statmech.results import tables
 from statmech.results.tables import Table, TableCell, TableColumn, split_table
-from statmech.runtime.progress import SilentProgressBar, TerminalBar, _make_rich_progress
+from statmech.runtime.progress_bar import SilentProgressBar, TerminalBar, _make_rich_progress
 
 TITLE = "\x1b]0;owned\x07"
 SHOWN = r"\u001b]0;owned\u0007"
@@ -90,8 +90,8 @@ def test_names_in_a_config_file_are_shown_escaped(in_scratch, monkeypatch, capsy
 
 def test_the_error_of_a_failed_run_is_shown_escaped_and_stays_json_for_programs(capsys):
     event = {"error": f"ValueError: {TITLE}\x7f"}
-    terminal.print(f"failed {event['error']}")
-    terminal.print(json.dumps(event))
+    printing.print(f"failed {event['error']}")
+    printing.print(json.dumps(event))
     line, parsed = capsys.readouterr().out.splitlines()
     assert line == rf"failed ValueError: {SHOWN}\u007f"
     assert json.loads(parsed) == event
@@ -99,9 +99,9 @@ def test_the_error_of_a_failed_run_is_shown_escaped_and_stays_json_for_programs(
 
 def test_a_table_shows_names_as_they_are(monkeypatch):
     shown = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
-    monkeypatch.setattr(output, "stdout_console", shown)
+    monkeypatch.setattr(terminal_output, "stdout_console", shown)
     name = f"[red]x[/red]{TITLE}"
-    output._print_table(Table(f"of {name}", (TableColumn("[b]rule"),), ((TableCell(name),),)))
+    terminal_output._print_table(Table(f"of {name}", (TableColumn("[b]rule"),), ((TableCell(name),),)))
     text = shown.file.getvalue()
     assert text.count(f"[red]x[/red]{SHOWN}") == 2
     assert "[b]rule" in text
@@ -115,10 +115,10 @@ def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypa
         found for found in map(load, list_shipped_configs()) if not found.on_data
     ):  # studies have tables of their own
         shown = Console(file=io.StringIO(), width=width)
-        monkeypatch.setattr(output, "stdout_console", shown)
+        monkeypatch.setattr(terminal_output, "stdout_console", shown)
         columns = tables._make_columns(scenario.shape, scenario.variables, [(3, 4)])
         numbers = [[f"{10_000 * (row + 1) + at / 10:+.1f}" for at, _ in enumerate(columns)] for row in range(2)]
-        output._print_table(Table("deviations", columns, tuple(tuple(map(TableCell, row)) for row in numbers)))
+        terminal_output._print_table(Table("deviations", columns, tuple(tuple(map(TableCell, row)) for row in numbers)))
         text = shown.file.getvalue()
         assert all(number in text for row in numbers for number in row)
         assert all(word in text for column in columns for word in re.split("(?<=_)(?=[a-z]{4})| ", column.heading))
@@ -133,15 +133,15 @@ def test_a_table_wider_than_the_terminal_is_split_where_it_has_to_be_and_keeps_i
     assert [len(part.columns) for part in split_table(table, 37)] == [2, 2]
     for width in (37, 5):
         shown = Console(file=io.StringIO(), width=width)
-        monkeypatch.setattr(output, "stdout_console", shown)
-        output._print_table(table)
+        monkeypatch.setattr(terminal_output, "stdout_console", shown)
+        terminal_output._print_table(table)
         assert shown.file.getvalue().count("adatron_textbook") == 2
         assert "-188448.5" in shown.file.getvalue()
 
 
 def test_a_bar_shows_a_steady_pace_in_plain_numbers(monkeypatch):
     clock = iter([0.0, 10.0, 15.0, 15.0, 20.0, 40.0])
-    monkeypatch.setattr("statmech.runtime.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("statmech.runtime.progress_bar.time.monotonic", lambda: next(clock))
     bar = SilentProgressBar("simulation")
     bar.progress(1000, 160_000)  # those of an earlier run
     assert bar.pace == ""

@@ -13,13 +13,13 @@ from small import MOST
 
 import simulate
 import theory
-from simulate.execution.to_store import run_into
+from simulate.execution.store_runs import run_into
 from statmech import Scenario, StoredExamples, StoreError
 from statmech.errors import DamagedStoreError
-from statmech.results import status, store, store_creation
-from statmech.results.fingerprints import compute_fingerprint_salt, compute_fingerprints
-from statmech.results.sweep_store import SweepStore
-from statmech.results.verification import verify_results
+from statmech.stores import store_creation, store_status, zarr_store
+from statmech.stores.checksums import compute_fingerprint_salt, compute_fingerprints
+from statmech.stores.store_status import verify_results
+from statmech.stores.sweep_store import SweepStore
 
 pytestmark = pytest.mark.quick
 
@@ -28,7 +28,7 @@ SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "see
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("statmech.results.chunks.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
 
 
 def chunks(path, name):
@@ -91,13 +91,13 @@ def test_chunks_in_a_wrong_place_are_found_by_every_reader_and_recomputed(harm, 
     assert verify_results(path).is_sound
     harm(path)
     with pytest.raises(DamagedStoreError, match=r"runs whose numbers were not computed for their place"):
-        store.load(path)
+        zarr_store.load(path)
     assert statmech("verify", path.parent) == 1
     assert "not the numbers that were computed for this place" in capsys.readouterr().out
     events = []
     run_into(path, scenario, tell=events.append)
     assert any(event["event"] == "damaged" for event in events)
-    np.testing.assert_array_equal(store.load(path).R, simulate.run(scenario).R)
+    np.testing.assert_array_equal(zarr_store.load(path).R, simulate.run(scenario).R)
     assert verify_results(path).is_sound
 
 
@@ -125,7 +125,7 @@ def test_each_fault_has_a_line_that_says_where_and_what(path, capsys):
     file.write_bytes(file.read_bytes()[:-1])
     file = chunks(path, "state")[2]
     file.write_bytes(b"\0" * 8)
-    store.save(theory.solve(StoredExamples(**SWEEP)), path.with_name("theory.zarr"))
+    zarr_store.save(theory.solve(StoredExamples(**SWEEP)), path.with_name("theory.zarr"))
     (path.with_name("theory.zarr") / "R" / "zarr.json").write_text("{}")
     assert statmech("verify", path.parent) == 1
     *faults, last = capsys.readouterr().out.splitlines()
@@ -177,8 +177,8 @@ def made_before(path, scenario):
 def test_a_store_without_fingerprints_is_read_and_reported_as_unverifiable(path, capsys):
     made_before(path, StoredExamples(**SWEEP))
     assert not (path / "fingerprint").exists()
-    np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
-    assert "checksums only" in "\n".join(status.format_status(status.read_status(path)))
+    np.testing.assert_array_equal(zarr_store.load(path).R, simulate.run(StoredExamples(**SWEEP)).R)
+    assert "checksums only" in "\n".join(store_status.format_status(store_status.read_status(path)))
     assert statmech("verify", path) == 1
     assert "was made before runs had fingerprints" in capsys.readouterr().out
 
@@ -188,7 +188,7 @@ def test_a_store_without_fingerprints_stays_unverifiable_when_it_is_extended(pat
     made_before(path, StoredExamples(**SWEEP))
     run_into(path, StoredExamples(**{**SWEEP, "seeds": 5}))
     assert verify_results(path).unverified == [str(path)]
-    np.testing.assert_array_equal(store.load(path).R, simulate.run(StoredExamples(**{**SWEEP, "seeds": 5})).R)
+    np.testing.assert_array_equal(zarr_store.load(path).R, simulate.run(StoredExamples(**{**SWEEP, "seeds": 5})).R)
 
 
 def test_exchanging_two_runs_variables_or_configs_changes_the_fingerprint():
@@ -216,7 +216,7 @@ def test_fingerprints_of_simple_numbers_differ_like_those_of_random_ones():
 def test_a_fingerprint_does_not_depend_on_how_many_runs_are_read_together(monkeypatch):
     values = {"a": np.random.default_rng(0).normal(size=(50, 7))}
     reference = compute_fingerprints(values, np.arange(50), compute_fingerprint_salt({}, {}))
-    monkeypatch.setattr("statmech.results.fingerprints.MAX_WORDS_PER_BLOCK", 10)
+    monkeypatch.setattr("statmech.stores.checksums.MAX_WORDS_PER_BLOCK", 10)
     np.testing.assert_array_equal(
         compute_fingerprints(values, np.arange(50), compute_fingerprint_salt({}, {})), reference
     )

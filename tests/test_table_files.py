@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 import statmech
-from statmech.cli.commands import app
+from statmech.cli.command_group import app
 from statmech.errors import ConfigError
-from statmech.labelled_table import make_labelled_table, read_labelled_table
-from statmech.table_columns import ColumnOptions
-from statmech.table_files import TableFileFormat, read_table_file
+from statmech.inputs.labelled_tables import make_labelled_table, read_labelled_table
+from statmech.inputs.table_columns import ColumnOptions
+from statmech.inputs.table_files import TableFileFormat, read_table_file
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((60, 3)).round(4)
@@ -182,7 +182,7 @@ def test_a_file_that_is_no_text_is_refused(content, tmp_path):
 
 
 def test_a_small_file_that_unpacks_to_much_and_a_pipe_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("statmech.table_files.MAX_TABLE_BYTES", 10_000)
+    monkeypatch.setattr("statmech.inputs.table_files.MAX_TABLE_BYTES", 10_000)
     (tmp_path / "bomb.csv").write_bytes(gzip.compress(b"1,2\n" * 100_000))
     os.mkfifo(tmp_path / "pipe.csv")
     for name, said in (("bomb", "more than 10,000 bytes when it is unpacked"), ("pipe", "not an ordinary file")):

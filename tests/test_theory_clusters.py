@@ -8,17 +8,21 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate.kernels import cluster_data
-from simulate.minimisers.method import minimise
-from simulate.minimisers.problem import Problem
+from simulate.convex import training_data
+from simulate.convex.minimisation import minimise
+from simulate.convex.objective_and_certificates import Problem
 from statmech import Clusters, ScenarioError
-from statmech.convex import clusters as vocabulary
-from statmech.convex.clusters import GaussianClusters, compute_best_plane_error, compute_cluster_separability_threshold
+from statmech.convex import gaussian_clusters as vocabulary
+from statmech.convex.gaussian_clusters import (
+    GaussianClusters,
+    compute_best_plane_error,
+    compute_cluster_separability_threshold,
+)
 from statmech.convex.losses import LOSSES, Hinge, Logistic, Square, SquaredHinge, convert_to_stability_loss
-from statmech.modes import make_modes
+from statmech.inputs.covariance_modes import make_modes
+from statmech.kinds.registry import scenario_from
 from statmech.numerics.gaussian import normal_cdf
-from statmech.scenarios.registry import scenario_from
-from theory.convex.clusters import ClusterEquations, find_best_cluster_lambdas, solve_cluster_minimum
+from theory.convex.gaussian_clusters import ClusterEquations, find_best_cluster_lambdas, solve_cluster_minimum
 from theory.convex.saddle_point import PenaltyPoint
 
 EQUAL = GaussianClusters().combine_with_modes(None)
@@ -123,7 +127,7 @@ def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
     two, errors = cell.setting.clusters, []
     t, omega, nu = (np.repeat(part, [400, 200]) for part in (two.centre_powers, two.mode_variances, two.shares))
     for seed in range(12):
-        data = cluster_data.draw_cluster_data(cell, 0, seed)
+        data = training_data.draw_cluster_data(cell, 0, seed)
         far = np.where(data.y > 0, two.centre_distances[0], two.centre_distances[1])
         total = (data.y * far) @ data.X / np.sqrt(cell.N)  # of variance omega sum(far^2)/N around half sum(far^2)/N
         prior = t / nu
@@ -250,7 +254,7 @@ def test_centres_have_the_stated_distance_and_powers_in_every_run():
     spectrum = {"spectrum": SPECTRUM}
     for law, powers in (("gaussian", None), (spectrum, [0.25, 0.75])):
         [cell] = Clusters(clusters="gaussian", loss="hinge", inputs=law, distance=3, alpha=1, N=60).cells()
-        half = cluster_data.draw_cluster_data(cell, 0, 5).half_centre_difference
+        half = training_data.draw_cluster_data(cell, 0, 5).half_centre_difference
         assert np.isclose(half @ half / cell.N, 9 / 4)
         if powers:
             np.testing.assert_allclose([half[:40] @ half[:40], half[40:] @ half[40:]], np.array(powers) * 60 * 9 / 4)

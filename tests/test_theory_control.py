@@ -7,15 +7,16 @@ import pytest
 
 import theory
 from statmech import Network, NetworkTasks, OnlineTasks, Scenario
-from statmech.controls import ControlFunction, TimeSegments
-from statmech.optima import OptimalControlOptions
-from theory.control import best_controls
-from theory.control.best_controls import add_best_controls
-from theory.control.best_rates import compute_best_rates
-from theory.control.errors import compute_task_errors
-from theory.control.gradients import compute_cost_and_gradient, compute_trajectory
-from theory.control.optimum import ControlBounds, minimise_control_cost
-from theory.control.systems import make_control_problem
+from statmech.parameters.schedules_and_controls import ControlFunction, OptimalControlOptions, TimeSegments
+from theory.control import optimal_controls
+from theory.control.control_gradients import (
+    ControlBounds,
+    compute_cost_and_gradient,
+    compute_trajectory,
+    minimise_control_cost,
+)
+from theory.control.controlled_equations import make_control_problem
+from theory.control.optimal_controls import add_best_controls, compute_best_rates, compute_task_errors
 
 # eps_g at t = 1, 5, 20, 100, integrated in R^2 by DOP853 at rtol 1e-12
 BEST = {
@@ -208,10 +209,10 @@ def test_the_mean_error_over_time_of_a_perceptron_is_least_at_the_same_rate():
 @pytest.mark.quick
 def test_where_a_search_errs_the_best_constant_is_taken(monkeypatch):
     wish = OptimalControlOptions(segments=2)
-    lost = best_controls.ControlSearchResult(
+    lost = optimal_controls.ControlSearchResult(
         {"eta": ControlFunction(TimeSegments((0.0, np.inf)), (20.0,), wish)}, 1.0, [0.4]
     )
-    monkeypatch.setattr(best_controls, "_search_controls", lambda *_: lost)
+    monkeypatch.setattr(optimal_controls, "_search_controls", lambda *_: lost)
     [(cell, best)] = add_best_controls([student(eta=wish, drift=0.01)], 3.0)
     assert best.gain == 1.0
     assert cell.time_dependence.schedule.value_at(1.0) == best.constants["eta"] < 20
@@ -268,8 +269,8 @@ def test_a_stored_optimum_is_drawn_without_another_search(monkeypatch):
     from figures.panels import solve_dense_theory
 
     solution = theory.solve(Scenario(rule="perceptron", eta="optimal", start={"R": 0.1, "length": 1.0}, t=[1.0, 5.0]))
-    monkeypatch.setattr(best_controls, "_control_cache", {})
-    monkeypatch.setattr(best_controls, "_find_best_controls", lambda *_: pytest.fail("a search"))
+    monkeypatch.setattr(optimal_controls, "_control_cache", {})
+    monkeypatch.setattr(optimal_controls, "_find_best_controls", lambda *_: pytest.fail("a search"))
     line = solve_dense_theory(solution, "t")
     assert line.sizes["t"] > 100
     np.testing.assert_array_equal(line.sel(t=[1.0, 5.0]).control, solution.control)

@@ -16,18 +16,17 @@ from scipy.stats import qmc, t
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import theory
-from statmech.convex.descents import HeavyBall, Nesterov
-from statmech.convex.losses import DESCENT_LOSSES
-from statmech.convex.penalties import Penalty
+from statmech.convex.descent_methods import HeavyBall, Nesterov
+from statmech.convex.losses import DESCENT_LOSSES, Penalty
 from statmech.convex.teachers import LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Gauss
+from statmech.convex.weight_distributions import Gauss
+from statmech.kinds.empirical_risk import Risk
+from statmech.kinds.gradient_descent import Descent
 from statmech.numerics.gaussian import normal_density
-from statmech.scenarios.descent import Descent
-from statmech.scenarios.risk import Risk
 from theory import solutions
 from theory.convex.empirical_risk import solve_loss_minimum
-from theory.descent import ladder, replicas, samples
-from theory.descent.replicas import compute_descent_curves
+from theory.stored_examples import descent_dynamics, field_samples
+from theory.stored_examples.descent_dynamics import compute_descent_curves
 
 NOISY = {"loss": "logistic", "flip": 0.1, "alpha": 2, "lam": 0.02, "eta": 0.8, "start": {"length": 1}}
 SETTINGS = {  # of the square loss
@@ -46,8 +45,13 @@ def cell(**keys):
 
 def at_size(this, size):
     """Means and standard errors of replicas of a fixed number of samples."""
-    return replicas._average_paths(
-        this, [ladder.simulate_descent(this, replica, size) for replica in range(replicas.NUM_DESCENT_REPLICAS)], size
+    return descent_dynamics._average_paths(
+        this,
+        [
+            descent_dynamics.simulate_descent(this, replica, size)
+            for replica in range(descent_dynamics.NUM_DESCENT_REPLICAS)
+        ],
+        size,
     )
 
 
@@ -76,7 +80,7 @@ def closed_form(this):
     a, noise = (
         (1.0, this.teacher.noise**2)
         if not this.teacher.labels
-        else (samples.compute_mean_teacher_field(this.teacher), None)
+        else (field_samples.compute_mean_teacher_field(this.teacher), None)
     )
     noise = 1 - a * a if noise is None else noise
     heavy = this.descent.momentum if isinstance(this.descent, HeavyBall) else 0.0
@@ -115,7 +119,9 @@ def test_random_batches_of_a_share_b_move_the_overlap_as_the_full_batch_does_at_
     keys = {"loss": "square", "flip": 0.1, "alpha": 2, "lam": 0.5, "eta": 0.2}
     this = cell(**keys, batch=0.4, sampling="replacement", epochs=np.arange(1, 6) * 2)
     expected = closed_form(replace(cell(**keys), eta=0.4 * 0.2, steps=(25,)))[0][list(this.steps)]
-    paths = np.array([ladder.simulate_descent(this, replica, 2**12).parallel[list(this.steps)] for replica in range(8)])
+    paths = np.array(
+        [descent_dynamics.simulate_descent(this, replica, 2**12).parallel[list(this.steps)] for replica in range(8)]
+    )
     error = np.std(paths, axis=0, ddof=1) / np.sqrt(8)
     assert np.all(error < 5e-4)
     assert agree(np.mean(paths, axis=0), error, expected)
@@ -133,14 +139,14 @@ PLANTED = {  # what theory says, and what a mistaken theory would
 
 @pytest.mark.parametrize(("right", "wrong"), PLANTED.values(), ids=PLANTED.keys())
 def test_planted_errors_are_seen(right, wrong):
-    source = inspect.getsource(ladder)
+    source = inspect.getsource(descent_dynamics)
     assert source.count(right) == 1
     mistaken = types.ModuleType("mistaken")
     exec(source.replace(right, wrong), mistaken.__dict__)
     keys = {"loss": "square", "flip": 0.1, "alpha": 2, "lam": 0.5, "eta": 0.2, "epochs": [10]}
     this = cell(**keys, batch=0.5, sampling="replacement")
     exact = closed_form(replace(this, eta=0.5 * 0.2))[0]
-    assert abs(ladder.simulate_descent(this, 0, 4096).parallel[-1] - exact[-1]) < 2e-3
+    assert abs(descent_dynamics.simulate_descent(this, 0, 4096).parallel[-1] - exact[-1]) < 2e-3
     if "batch" in right:
         assert abs(mistaken.simulate_descent(this, 0, 4096).parallel[-1] - exact[-1]) > 0.02
         return
@@ -166,12 +172,15 @@ def test_the_first_steps_of_the_logistic_loss_are_those_of_a_quadrature():
 def test_intervals_of_the_standard_error_hold_the_exact_value():
     this = cell(**{**NOISY, "start": {"length": 0}}, epochs=[2, 3, 4])
     groups = 48
-    paths = [ladder.simulate_descent(this, replica, 512) for replica in range(replicas.NUM_DESCENT_REPLICAS * groups)]
+    paths = [
+        descent_dynamics.simulate_descent(this, replica, 512)
+        for replica in range(descent_dynamics.NUM_DESCENT_REPLICAS * groups)
+    ]
     held = []
-    for first in range(0, len(paths), replicas.NUM_DESCENT_REPLICAS):
-        found = replicas._average_paths(this, paths[first : first + replicas.NUM_DESCENT_REPLICAS], 512)
+    for first in range(0, len(paths), descent_dynamics.NUM_DESCENT_REPLICAS):
+        found = descent_dynamics._average_paths(this, paths[first : first + descent_dynamics.NUM_DESCENT_REPLICAS], 512)
         deviation = np.abs(found.mean["eps_g"] - QUADRATURE[1:])
-        held.append(deviation < t.ppf(0.975, replicas.NUM_DESCENT_REPLICAS - 1) * found.error["eps_g"])
+        held.append(deviation < t.ppf(0.975, descent_dynamics.NUM_DESCENT_REPLICAS - 1) * found.error["eps_g"])
     assert 0.88 <= np.mean(held) <= 0.995
 
 
@@ -179,7 +188,7 @@ def responses(this, replica, size):
     """Cosines after every step by response functions: Gaussian fields of a covariance, and the reaction's kernels."""
     steps, alpha, eta, lam = this.steps[-1], this.alpha, this.eta, this.lam
     net = np.clip(qmc.Sobol(steps + 2, rng=np.random.default_rng(replica)).random(size), 1e-16, 1 - 1e-16)
-    u, normals = samples.compute_teacher_field_quantiles(this.teacher, net[:, 0]), ndtri(net[:, 1:])
+    u, normals = field_samples.compute_teacher_field_quantiles(this.teacher, net[:, 0]), ndtri(net[:, 1:])
     m, a, q0 = np.zeros(steps + 1), np.ones(steps + 1), this.length**2
     W, factor = np.zeros((steps + 1, steps)), np.zeros((steps + 1, steps + 1))
     G, D = np.zeros((steps, size)), np.zeros((steps, steps, size))
@@ -255,8 +264,8 @@ def test_many_epochs_lead_to_the_minimum(keys):
 @pytest.mark.parametrize("teacher", [SignTeacher(flip=0.1), LogitTeacher(gain=2.0)])
 def test_the_first_step_from_0_is_hebbs_rule(loss, teacher):
     this = replace(cell(loss=loss, alpha=1.5, eta=0.1, epochs=[1]), teacher=teacher)
-    path = ladder.simulate_descent(this, 0, 512)
-    mean = samples.compute_mean_teacher_field(teacher)
+    path = descent_dynamics.simulate_descent(this, 0, 512)
+    mean = field_samples.compute_mean_teacher_field(teacher)
     assert path.perpendicular[1] / path.parallel[1] == pytest.approx(1 / np.sqrt(1.5) / mean, rel=1e-7)
 
 
@@ -298,7 +307,7 @@ def test_quantiles_of_the_teachers_field_invert_its_distribution(teacher):
     shares = np.array([1e-7, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-5])
     width = float(teacher.width(np.zeros(1))[0])
     cuts = np.sort(np.outer([-1, 1], width * np.array([1, 3, 8, 30])).ravel())
-    for share, field in zip(shares, samples.compute_teacher_field_quantiles(teacher, shares), strict=True):
+    for share, field in zip(shares, field_samples.compute_teacher_field_quantiles(teacher, shares), strict=True):
         edges = [-9.5, *cuts[(cuts > -9.5) & (cuts < field)], field]
         edges = np.sort([*edges, 0.0]) if field > 0 else edges
         below = sum(
@@ -310,7 +319,7 @@ def test_quantiles_of_the_teachers_field_invert_its_distribution(teacher):
 
 @pytest.mark.parametrize("keys", [{}, {"batch": 0.25}, {"batch": 0.25, "sampling": "replacement"}])
 def test_a_longer_run_extends_a_shorter_one(keys):
-    short, long = (ladder.simulate_descent(cell(**NOISY, **keys, epochs=[last]), 3, 512) for last in (3, 6))
+    short, long = (descent_dynamics.simulate_descent(cell(**NOISY, **keys, epochs=[last]), 3, 512) for last in (3, 6))
     assert np.array_equal(long.parallel[: len(short.parallel)], short.parallel)
 
 
@@ -356,7 +365,7 @@ def test_the_perceptron_has_no_minimum():
 
 
 def test_the_bytes_of_more_samples_are_checked(monkeypatch):
-    monkeypatch.setattr(replicas, "get_total_memory", lambda: 2.0**20)
+    monkeypatch.setattr(descent_dynamics, "get_total_memory", lambda: 2.0**20)
     with pytest.raises(Exception, match=r"theory with \d+ directions takes .* GiB, and this machine has 0.000977 GiB"):
         compute_descent_curves(cell(loss="hinge", flip=0.1, alpha=3, eta=0.05, epochs=[20]))
 
@@ -364,12 +373,12 @@ def test_the_bytes_of_more_samples_are_checked(monkeypatch):
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 def test_a_replica_takes_at_most_the_bytes_stated(loss):
     [cell] = Descent(descent="gradient", loss=loss, alpha=3, flip=0.1, eta=0.05, epochs=[60]).cells()
-    ladder.simulate_descent(cell, 0, 2**13)  # tables of quantiles and scrambles are kept
+    descent_dynamics.simulate_descent(cell, 0, 2**13)  # tables of quantiles and scrambles are kept
     tracemalloc.start()
-    path = ladder.simulate_descent(cell, 0, 2**13)
+    path = descent_dynamics.simulate_descent(cell, 0, 2**13)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.3 < peak / replicas.estimate_replica_bytes(cell, path.num_directions, 2**13) < 1.3
+    assert 0.3 < peak / descent_dynamics.estimate_replica_bytes(cell, path.num_directions, 2**13) < 1.3
 
 
 def test_theory_is_solved_with_one_blas_thread(monkeypatch):

@@ -13,12 +13,12 @@ from scipy.stats import norm
 
 import simulate
 import theory
-from simulate.kernels import explicit_data
+from simulate.convex import explicit_descent
 from statmech import Descent, Inference, Risk
-from statmech.convex.descents import Adam, Gradient, Nesterov
-from statmech.convex.weights import Binary, Gauss, Sparse
-from theory.descent import ladder, replicas, two_sided
-from theory.descent.samples import compute_mean_teacher_field
+from statmech.convex.descent_methods import Adam, Gradient, Nesterov
+from statmech.convex.weight_distributions import Binary, Gauss, Sparse
+from theory.stored_examples import descent_dynamics
+from theory.stored_examples.field_samples import compute_mean_teacher_field
 
 SPARSE = {"weights": "sparse", "rho": 0.2}
 NOISY = {"flip": 0.1, "lam": 0.3, "eta": 0.3, "epochs": [1, 2, 5, 10, 20]}
@@ -31,8 +31,13 @@ def cell(**keys):
 
 def at_size(this, size):
     """Means and standard errors of replicas of a fixed number of samples."""
-    return replicas._average_paths(
-        this, [ladder.simulate_descent(this, replica, size) for replica in range(replicas.NUM_DESCENT_REPLICAS)], size
+    return descent_dynamics._average_paths(
+        this,
+        [
+            descent_dynamics.simulate_descent(this, replica, size)
+            for replica in range(descent_dynamics.NUM_DESCENT_REPLICAS)
+        ],
+        size,
     )
 
 
@@ -75,8 +80,10 @@ def test_a_descent_along_the_force_is_that_of_the_ladder_of_one_side(keys, toler
 
 def test_weights_matter_to_steps_of_single_weights_only():
     of = {weights: cell(**NOISY, weights=weights) for weights in ("gauss", "binary")}
-    assert np.array_equal(*(ladder.simulate_descent(it, 0, 512).parallel for it in of.values()))
-    alone = [ladder.simulate_descent(replace(it, descent=Adam()), 0, 2**12).parallel[-1] for it in of.values()]
+    assert np.array_equal(*(descent_dynamics.simulate_descent(it, 0, 512).parallel for it in of.values()))
+    alone = [
+        descent_dynamics.simulate_descent(replace(it, descent=Adam()), 0, 2**12).parallel[-1] for it in of.values()
+    ]
     assert abs(np.diff(alone)) > 0.02
 
 
@@ -88,7 +95,7 @@ def test_the_rotation_of_a_teacher_changes_the_law_of_no_gradient_descent():
         R = []
         for weights in ("gauss", "binary"):
             this = cell(N=6, flip=0.1, eta=0.3, epochs=[1, 3], weights=weights, engine="explicit", **keys)
-            R.append([explicit_data.run(this, np.random.default_rng([7, run]))["R"] for run in range(800)])
+            R.append([explicit_descent.run(this, np.random.default_rng([7, run]))["R"] for run in range(800)])
         one, other = np.array(R)
         return np.abs(one.mean(0) - other.mean(0)) / np.sqrt((one.var(0) + other.var(0)) / 800)
 
@@ -159,11 +166,11 @@ PLANTED = {
 
 @pytest.mark.parametrize(("right", "wrong"), PLANTED.values(), ids=PLANTED.keys())
 def test_planted_errors_do_not_lead_to_the_minimum(right, wrong, monkeypatch):
-    source = inspect.getsource(two_sided)
+    source = inspect.getsource(descent_dynamics)
     assert source.count(right) == 1
     mistaken = types.ModuleType("mistaken")
     exec(source.replace(right, wrong), mistaken.__dict__)
-    monkeypatch.setattr(ladder, "TwoSided", mistaken.TwoSided)
+    monkeypatch.setattr(descent_dynamics, "TwoSided", mistaken.TwoSided)
     assert not from_the_minimum(LASSO)[0].max() < 0.02
 
 
@@ -179,7 +186,7 @@ def test_what_the_minimum_and_bayes_reach_have_the_penalty_and_the_weights():
 
 @pytest.mark.parametrize("weights", [Gauss(), Binary(), Sparse(rho=0.1)])
 def test_samples_of_weights_have_their_distribution(weights):
-    w = two_sided.sample_teacher_weights(weights, (np.arange(2**12) + 0.5) / 2**12)
+    w = descent_dynamics.sample_teacher_weights(weights, (np.arange(2**12) + 0.5) / 2**12)
     assert np.mean(w * w) == pytest.approx(1)
     for x in (-2, -0.5, 0.1, 0.9, 3):
         below = sum(p * (norm.cdf((x - m) / np.sqrt(v)) if v else m < x) for p, m, v in weights.pieces)

@@ -7,7 +7,7 @@ import pytest
 
 import theory
 from statmech import Scenario, ScenarioError
-from statmech.votes.equal_students import _integrate_opposed_vote_error
+from statmech.students.ensemble_vote import _integrate_opposed_vote_error
 
 GRID = [(0.9, 0.85, 3), (0.5, 0.3, 101), (0.99, 0.985, 5), (0.5, 0.3, 11), (0.1, 0.02, 7), (-0.6, 0.5, 3)]
 

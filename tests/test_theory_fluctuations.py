@@ -13,11 +13,11 @@ from scipy.special import ndtri
 import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError, compare, load
-from statmech.results import comparison, corrections, multiplicity
-from statmech.results.corrections import predict_mean_and_std
-from statmech.schedules import LEARNING_RATE_SCHEDULES
-from theory.fluctuations import student_fluctuations
-from theory.online import combinations, trajectories
+from statmech.numerics import statistics
+from statmech.parameters.schedules_and_controls import LEARNING_RATE_SCHEDULES
+from statmech.results import comparison
+from statmech.results.comparison import predict_mean_and_std
+from theory.online import order_parameter_equations, student_fluctuations, trajectories
 from theory.solutions import solve_line
 
 pytestmark = pytest.mark.quick
@@ -186,11 +186,11 @@ def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness
     assert largest < bound
     monkeypatch.setattr(student_fluctuations, "compute_fluctuation_rates", without_discreteness)
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    combinations.solve_batch.clear_cache()
+    order_parameter_equations.solve_batch.clear_cache()
     try:
         assert judged(simulation, scenario)[0] > bound
     finally:
-        combinations.solve_batch.clear_cache()
+        order_parameter_equations.solve_batch.clear_cache()
 
 
 correct = student_fluctuations.compute_fluctuation_rates
@@ -270,7 +270,7 @@ def test_one_seed_is_compared_by_the_normal_s_bound_student_by_student(K):
     assert distance.R.sizes["student"] == K
     values = sum(int(np.isfinite(it).sum()) for it in distance.values())
     assert comparison.get_deviation_bound(distance) == pytest.approx(
-        -ndtri(multiplicity.FALSE_ALARM_PROBABILITY / 2 / values)
+        -ndtri(statistics.FALSE_ALARM_PROBABILITY / 2 / values)
     )
     assert comparison.has_enough_seeds(distance)
     [table] = compare(simulation, solution)
@@ -296,24 +296,24 @@ def test_the_standard_deviation_is_off_by_more_than_an_eighth_where_nothing_is_j
     scenario = Scenario(rule="adatron", N=5, t=[50], seeds=4000, corrections=True)
     runs, solution = simulate.run(scenario), theory.solve(scenario)
     for name in ("R", "eps_g", "length"):
-        assert corrections.find_unresolved_std_mask(solution, name).all()
+        assert comparison.find_unresolved_std_mask(solution, name).all()
         assert runs[name].std("seed", ddof=1).item() / solution[f"{name}_std"].item() > 1.125 + 4 / 8000**0.5
     forgetting = Scenario(rule="adatron_textbook", N=100, decay=5, schedule={"t0": 1}, t=[0.1, 2], corrections=True)
-    assert corrections.find_resolved_std_mask(theory.solve(forgetting), "length").values.ravel().tolist() == [
+    assert comparison.find_resolved_std_mask(theory.solve(forgetting), "length").values.ravel().tolist() == [
         True,
         False,
     ]
     drifting = {"rule": "adatron", "flip": 0.1, "drift": 0.3, "start": {"length": 1, "R": 0.1}, "t": 6}
     at = theory.solve(Scenario(**drifting, N=[100, 1000], corrections=True))
-    assert corrections.find_resolved_std_mask(at, "length").values.ravel().tolist() == [False, True]
-    assert corrections.find_resolved_std_mask(at, "eps_g").all()
+    assert comparison.find_resolved_std_mask(at, "length").values.ravel().tolist() == [False, True]
+    assert comparison.find_resolved_std_mask(at, "eps_g").all()
 
 
 @pytest.mark.slow
 def test_all_values_of_the_figure_of_fluctuations_are_judged():
     solution = theory.solve(load("fluctuations"))
     assert all(
-        corrections.find_resolved_std_mask(solution, name).all()
+        comparison.find_resolved_std_mask(solution, name).all()
         for name in ("R", "length", "eps_g", "eps_g_weight_mean")
     )
 

@@ -8,9 +8,9 @@ import pytest
 import theory
 from statmech import Inference, ScenarioError
 from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Binary, Gauss, Sparse
+from statmech.convex.weight_distributions import Binary, Gauss, Sparse
 from theory.convex import bayes_optimal
-from theory.convex.state_evolution import find_message_passing_state, iterate_state_evolution
+from theory.convex.bayes_optimal import find_message_passing_state, iterate_state_evolution
 
 ALPHAS = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 PAIRS = [

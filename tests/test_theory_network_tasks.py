@@ -10,11 +10,11 @@ import pytest
 
 import theory
 from statmech import NetworkTasks
-from statmech.controls import ControlFunction, TimeSegments
-from statmech.protocols import OptimalProtocol
-from statmech.scenarios.network_matrices import StudentUnits
-from theory.networks import equations as one_task
-from theory.networks import tasks
+from statmech.keys.initial_states import StudentUnits
+from statmech.parameters.schedules_and_controls import ControlFunction, TimeSegments
+from statmech.parameters.task_protocols import OptimalProtocol
+from theory.networks import order_parameter_equations as one_task
+from theory.networks import several_tasks
 
 pytestmark = pytest.mark.quick
 
@@ -88,15 +88,17 @@ def test_nothing_that_follows_a_switch_changes_what_was_before(solved):
     np.testing.assert_array_equal(before.sel(protocol="blocked"), before.sel(protocol="replay 0.1"))
 
 
-compiled = jax.jit(tasks.compute_task_row_rates, static_argnums=0)
+compiled = jax.jit(several_tasks.compute_task_row_rates, static_argnums=0)
 
 
 def rates_of(cell, shares):
     """The rates of the entries of R, Q and the heads at a cell's start, for shares of the tasks."""
     with jax.enable_x64(True):
-        start, given = tasks.pack_task_units(cell.units)[:, None], np.array(shares)[:, None]
+        start, given = several_tasks.pack_task_units(cell.units)[:, None], np.array(shares)[:, None]
         return np.asarray(
-            compiled(tasks.make_task_equations(cell), tasks.make_task_setting([cell]), given, start)[:, 0]
+            compiled(several_tasks.make_task_equations(cell), several_tasks.make_task_setting([cell]), given, start)[
+                :, 0
+            ]
         )
 
 
@@ -149,7 +151,7 @@ def test_one_task_has_the_equations_of_a_network():
     cell = cell_of(tasks=1, M=2, start=START | {"v": [0.5, 0.3]}, teacher={"T": [[1, 0.3], [0.3, 1.2]]})
     assert cell.w.shape == (1, 2)
     R, Q, v = cell.units
-    setting = tasks.make_task_setting([cell]).network
+    setting = several_tasks.make_task_setting([cell]).network
     alone = jax.jit(one_task.compute_row_rates, static_argnums=0)
     with jax.enable_x64(True):
         rows = one_task.pack_units(StudentUnits(R, Q, v[0]))[:, None]
@@ -165,7 +167,7 @@ def test_batches_are_single_examples_of_smaller_rates():
     times = [2, 5, 10, 20]
     cell = cell_of(batch=10, eta=2, eta_v=2, noise=0.5, decay=0, teacher={"w": 1})
     share = ControlFunction(TimeSegments((0.0, np.inf)), (0.7,))
-    [(R, Q, v)] = tasks.solve_cells([replace(cell, protocol=OptimalProtocol(share=share))], times)
+    [(R, Q, v)] = several_tasks.solve_cells([replace(cell, protocol=OptimalProtocol(share=share))], times)
     error = [one_task.generalization_error(cell.activation, cell.T, cell.w[k], R, Q, v[:, k]) for k in (0, 1)]
     np.testing.assert_allclose(np.stack(error, axis=-1), BATCHES, atol=5.1e-7)
 

@@ -12,18 +12,18 @@ from scipy.special import erf
 
 import theory
 from statmech import Network, ScenarioError
-from statmech.activations import ACTIVATIONS, Erf
-from statmech.parameters import parameter
-from statmech.scenarios.network_matrices import StudentUnits
-from theory.networks.equations import (
+from statmech.keys.initial_states import StudentUnits
+from statmech.parameters.parameter_fields import parameter
+from statmech.students.activations import ACTIVATIONS, Erf
+from theory.networks.order_parameter_equations import (
     compute_row_rates,
     make_network_setting,
     make_network_solver_options,
     pack_units,
     solve_cells,
 )
-from theory.networks.noise_floor import _evaluate_rates_and_jacobian
 from theory.networks.plateaus import _make_symmetric_units
+from theory.networks.stationary_states import _evaluate_rates_and_jacobian
 
 pytestmark = pytest.mark.quick
 

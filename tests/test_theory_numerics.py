@@ -18,10 +18,10 @@ from scipy.special import log_ndtr, ndtr
 
 from statmech import Scenario
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_rule, normal_density
-from statmech.numerics.zeros import find_zeros
-from theory.fluctuations import student_noise
-from theory.numerics import collocation, dormand_prince, sobol_net
-from theory.online import averages, combinations, trajectories
+from statmech.numerics.root_finding import find_zeros
+from theory.numerics import runge_kutta, stiff_equations
+from theory.online import order_parameter_equations, student_fluctuations, trajectories
+from theory.stored_examples import field_samples
 
 LAST = 3.0  # of time
 STEPS = np.array([6, 8, 10, 12, 16])
@@ -44,25 +44,25 @@ def field(y):
 
 @jax.jit
 def stepped(constants, state, times):
-    return dormand_prince._attempt_step(constants, field, state, times, jnp.inf)
+    return runge_kutta._attempt_step(constants, field, state, times, jnp.inf)
 
 
 @jax.jit
 def recorded(constants, state, step, times):
-    return dormand_prince._record_values(constants, state, step, jnp.array([True]), times)
+    return runge_kutta._record_values(constants, state, step, jnp.array([True]), times)
 
 
 def beginning(t, h):
     """The state of the solution at time t, before a step of size h, and one recorded time in the step."""
-    state = dormand_prince.IntegrationState(
+    state = runge_kutta.IntegrationState(
         attempts=jnp.zeros((), int),
         t=jnp.array([t]),
         h=jnp.array([h]),
         y=jnp.array([[solution(t)], [t]]),
-        stages=jnp.zeros((dormand_prince.NUM_ALL_STAGES, 2, 1)),
-        recorded_values=jnp.zeros((dormand_prince.TIMES_PER_BLOCK, 2, 1)),
+        stages=jnp.zeros((runge_kutta.NUM_ALL_STAGES, 2, 1)),
+        recorded_values=jnp.zeros((runge_kutta.TIMES_PER_BLOCK, 2, 1)),
     )
-    times = np.full(dormand_prince.TIMES_PER_BLOCK, np.inf)
+    times = np.full(runge_kutta.TIMES_PER_BLOCK, np.inf)
     times[0] = t + 0.4 * h
     return state, times
 
@@ -95,7 +95,7 @@ def errors_between(constants):
 
 
 def test_the_coefficients_are_those_of_scipy():
-    a, fifth, third, polynomial = dormand_prince.read_tableau()
+    a, fifth, third, polynomial = runge_kutta.read_tableau()
     np.testing.assert_array_equal(a[:12, :12], DOP853.A)
     np.testing.assert_array_equal(a[12], [*DOP853.B, 0, 0, 0, 0])
     np.testing.assert_array_equal(a[13:], DOP853.A_EXTRA)
@@ -106,12 +106,12 @@ def test_the_coefficients_are_those_of_scipy():
 @pytest.mark.parametrize("errors", [errors_of_solutions, errors_between])
 def test_the_method_of_dormand_and_prince_has_order_eight(errors):
     """Also the polynomial between steps, of degree 7, whose error in one step is of order 8."""
-    constants = dormand_prince.read_tableau()
+    constants = runge_kutta.read_tableau()
     assert order(STEPS, errors(constants)) == pytest.approx(8, abs=0.6)
 
 
 def test_with_another_coefficient_the_order_is_lost():
-    right = dormand_prince.read_tableau()
+    right = runge_kutta.read_tableau()
     a, polynomial = right.a.copy(), right.polynomial.copy()
     a[8, 4] += 1e-4
     polynomial[1, 6] += 1e-3
@@ -121,14 +121,14 @@ def test_with_another_coefficient_the_order_is_lost():
 
 def integrator():
     """A program of two lanes and up to 128 recorded times."""
-    return jax.jit(partial(dormand_prince.integrate, field, max_attempts=10_000))
+    return jax.jit(partial(runge_kutta.integrate, field, max_attempts=10_000))
 
 
 compiled = integrator()
 
 
 def largest_error(integrate, rtol):
-    times = dormand_prince.pad_times(np.linspace(0.1, 10, 37))
+    times = runge_kutta.pad_times(np.linspace(0.1, 10, 37))
     start, atol = jnp.array([[1.0, 1.0], [0.0, 0.0]]), jnp.full((2, 1), 1e-300)
     found, completed = integrate(start, times, rtol, atol)
     assert completed.all()
@@ -138,15 +138,15 @@ def largest_error(integrate, rtol):
 
 def test_errors_follow_the_tolerance_and_do_not_without_an_estimate(monkeypatch):
     assert all(largest_error(compiled, rtol) < 10 * rtol for rtol in (1e-4, 1e-7, 1e-10))
-    monkeypatch.setattr(dormand_prince, "_estimate_error", lambda constants, y, *others: jnp.zeros(y.shape[1]))
+    monkeypatch.setattr(runge_kutta, "_estimate_error", lambda constants, y, *others: jnp.zeros(y.shape[1]))
     assert largest_error(integrator(), 1e-10) > 1e-6
 
 
 @pytest.mark.quick
 def test_a_first_step_outside_the_domain_of_the_field_is_repeated_with_a_smaller_one():
     """The field is not a number at negative values, which the first step reaches."""
-    steep = jax.jit(partial(dormand_prince.integrate, lambda y: -1000 * y * jnp.sqrt(y), max_attempts=1000))
-    found, completed = steep(jnp.ones((1, 1)), dormand_prince.pad_times(np.array([1.0])), 1e-9, jnp.full((1, 1), 1e-12))
+    steep = jax.jit(partial(runge_kutta.integrate, lambda y: -1000 * y * jnp.sqrt(y), max_attempts=1000))
+    found, completed = steep(jnp.ones((1, 1)), runge_kutta.pad_times(np.array([1.0])), 1e-9, jnp.full((1, 1), 1e-12))
     assert completed.all()
     np.testing.assert_allclose(found[0, 0, 0], 501.0**-2, rtol=1e-8)
 
@@ -171,18 +171,18 @@ def linear(t):
 def collocated(number):
     """The error at the last time after a number of equal panels."""
     edges = np.linspace(0, LAST, number + 1)
-    values, _ = collocation._propagate_through_panels(
-        np.ones(1), np.diff(edges), collocation._solve_panel_slopes(linear, [*pairwise(edges)])
+    values, _ = stiff_equations._propagate_through_panels(
+        np.ones(1), np.diff(edges), stiff_equations._solve_panel_slopes(linear, [*pairwise(edges)])
     )
     return abs(values[-1, 0] - known(LAST))
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_collocation_at_gauss_nodes_has_twice_their_order(nodes, monkeypatch):
-    numbers, to = np.array([12, 16, 24, 32]), collocation._make_integration_weights
-    monkeypatch.setattr(collocation, "NODES", nodes)
+    numbers, to = np.array([12, 16, 24, 32]), stiff_equations._make_integration_weights
+    monkeypatch.setattr(stiff_equations, "NODES", nodes)
     assert order(numbers, [*map(collocated, numbers)]) == pytest.approx(2 * nodes, abs=0.4)
-    monkeypatch.setattr(collocation, "_make_integration_weights", lambda s: to(s) * (1 + 1e-3 * np.arange(nodes)))
+    monkeypatch.setattr(stiff_equations, "_make_integration_weights", lambda s: to(s) * (1 + 1e-3 * np.arange(nodes)))
     assert order(numbers, [*map(collocated, numbers)]) < 2 * nodes - 1
 
 
@@ -191,14 +191,14 @@ def test_panels_are_halved_where_coefficients_change_fast(monkeypatch):
     width, times = 0.02, np.array([0.5, 0.97, 1.0, 1.01, 3.0])
 
     def error():
-        found = collocation.solve_linear_odes(steep, np.ones(1), times, np.ones_like)[:, 0]
+        found = stiff_equations.solve_linear_odes(steep, np.ones(1), times, np.ones_like)[:, 0]
         return np.max(abs(found / np.exp(np.arctan((times - 1) / width) + np.arctan(1 / width)) - 1))
 
     def steep(t):
         return (1 / (width * (1 + ((t - 1) / width) ** 2)))[:, None, None], np.zeros((t.size, 1))
 
     assert error() < 1e-6
-    monkeypatch.setattr(collocation, "_find_rough_panels", lambda h, *others: np.zeros(h.size, bool))
+    monkeypatch.setattr(stiff_equations, "_find_rough_panels", lambda h, *others: np.zeros(h.size, bool))
     assert error() > 1e-3
 
 
@@ -218,7 +218,9 @@ def test_the_integral_panel_by_panel_is_that_of_the_line():
     def second(edge, cut):
         terms = lambda x: normal_density(x) * x**2 * (x > edge)  # noqa: E731
         return float(
-            averages._integrate_panels(terms, jnp.array([-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, cut, cut, 20.0]), 32)
+            order_parameter_equations._integrate_panels(
+                terms, jnp.array([-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, cut, cut, 20.0]), 32
+            )
         )
 
     for edge in (-1.0, 0.5):
@@ -231,9 +233,9 @@ def moments(angle, flip):
     """Means of powers 0 to 2 of the stability: on panels, by the nodes of a linear rule, and by too few."""
     edges = [jnp.zeros(()), jnp.minimum(8.5 * abs(jnp.tan(angle)), GAUSSIAN_CUTOFF), jnp.asarray(GAUSSIAN_CUTOFF)]
     found = (
-        student_noise.make_stability_nodes(edges, angle, flip),
-        student_noise.make_linear_rule_nodes(angle, flip),
-        student_noise.make_stability_nodes(edges, angle, flip, nodes=3),
+        student_fluctuations.make_stability_nodes(edges, angle, flip),
+        student_fluctuations.make_linear_rule_nodes(angle, flip),
+        student_fluctuations.make_stability_nodes(edges, angle, flip, nodes=3),
     )
     return [
         [jnp.sum(weight * x**n * (right + (-1) ** n * left)) for n in range(3)] for x, weight, right, left, _ in found
@@ -253,12 +255,12 @@ def test_the_stability_has_its_known_moments(theta, flip):
 
 def test_the_table_of_sobols_net_is_scipys():
     """Its last columns have the largest degree; a wrong digit in any initial number would change them."""
-    few = sobol_net.get_sobol_generators(sobol_net.NUM_STORED_SOBOL_COLUMNS)
-    assert (few == sobol_net._read_scipy_generators(sobol_net.NUM_STORED_SOBOL_COLUMNS)).all()
+    few = field_samples.get_sobol_generators(field_samples.NUM_STORED_SOBOL_COLUMNS)
+    assert (few == field_samples._read_scipy_generators(field_samples.NUM_STORED_SOBOL_COLUMNS)).all()
     assert (
         few
-        == sobol_net.get_sobol_generators(2 * sobol_net.NUM_STORED_SOBOL_COLUMNS)[
-            :, : sobol_net.NUM_STORED_SOBOL_COLUMNS
+        == field_samples.get_sobol_generators(2 * field_samples.NUM_STORED_SOBOL_COLUMNS)[
+            :, : field_samples.NUM_STORED_SOBOL_COLUMNS
         ]
     ).all()
 
@@ -304,8 +306,8 @@ def test_combinations_and_times_that_fill_up_a_program_do_not_change_a_bit(monke
 def test_combinations_that_share_a_step_size_differ_from_those_that_do_not(monkeypatch):
     """The planted error of the test before: neighbours then count."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    error = dormand_prince._estimate_error
-    monkeypatch.setattr(dormand_prince, "_estimate_error", lambda *given: jnp.full(8, jnp.max(error(*given))))
-    combinations.solve_batch.clear_cache()
+    error = runge_kutta._estimate_error
+    monkeypatch.setattr(runge_kutta, "_estimate_error", lambda *given: jnp.full(8, jnp.max(error(*given))))
+    order_parameter_equations.solve_batch.clear_cache()
     assert first_of(3) != first_of(8)
-    combinations.solve_batch.clear_cache()
+    order_parameter_equations.solve_batch.clear_cache()

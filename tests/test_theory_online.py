@@ -10,10 +10,10 @@ from scipy.integrate import solve_ivp
 import theory
 from statmech import Scenario
 from statmech.errors import SolverError
-from statmech.order_parameters import angle_between_students
-from statmech.rules import RULES
-from theory.online import combinations, equations, trajectories
-from theory.online.students import Students, count_distinct_students, make_initial_students
+from statmech.students.order_parameters import angle_between_students
+from statmech.students.rules import RULES
+from theory.online import order_parameter_equations, trajectories
+from theory.online.student_states import Students, count_distinct_students, make_initial_students
 
 pytestmark = pytest.mark.quick
 
@@ -160,7 +160,9 @@ def test_many_combinations_in_one_call_equal_one_by_one():
 def reference(cell, times):
     """log l, y and c of a cell's students at each time, by SciPy to a relative 1e-13."""
     S = count_distinct_students(cell)
-    rates = jax.jit(lambda *state: equations.compute_rates(cell.rule, True, Students(*state), cell.flip))
+    rates = jax.jit(
+        lambda *state: order_parameter_equations.compute_rates(cell.rule, True, Students(*state), cell.flip)
+    )
 
     def field(_, y):
         log_length, versine, c = np.split(y, [S, 2 * S])
@@ -188,11 +190,11 @@ def test_solutions_have_eight_digits_at_all_times(rule, flip):
 
 def test_many_combinations_share_few_programs():
     """One serves 2 to 8 combinations, one 33 to 128; more are cut, and 1 to 8 recorded times are one size."""
-    combinations.solve_batch.clear_cache()
+    order_parameter_equations.solve_batch.clear_cache()
     for count, times in [(130, 5), (70, 8), (128, 3), (2, 8), (3, 2), (5, 1), (8, 8), (65, 7)]:
         scenario = Scenario(rule="hebb", t=np.linspace(0, 1, times), eta={"linspace": [0.5, 2, count]})
         assert len(trajectories.solve_cells(list(scenario.cells()), scenario.t)) == count
-    assert len(combinations.solve_batch.programs) == 2
+    assert len(order_parameter_equations.solve_batch.programs) == 2
 
 
 @pytest.mark.slow

@@ -11,20 +11,20 @@ from scipy.stats import ks_2samp
 
 import simulate
 import theory
-from simulate.execution.to_store import run_into
-from simulate.execution.units import make_simulator
-from simulate.kernels import gram_of_groups, perceptrons, vectors
+from simulate.execution.store_runs import run_into
+from simulate.execution.work_units import make_simulator
+from simulate.online import grouped_gram_engine, perceptrons, weight_vector_engine
 from statmech import RULES, OnlineClusters, ScenarioError
-from statmech.convex import clusters as vocabulary
-from statmech.convex.clusters import GaussianClusters
-from statmech.modes import compute_group_sizes, make_modes
+from statmech.convex import gaussian_clusters as vocabulary
+from statmech.convex.gaussian_clusters import GaussianClusters
+from statmech.inputs.covariance_modes import compute_group_sizes, make_modes
+from statmech.keys.figure_key import explain_missing_page
+from statmech.kinds.registry import scenario_from
 from statmech.numerics.gaussian import normal_cdf, normal_density
-from statmech.random_numbers import make_key_data
-from statmech.rules import Rule
-from statmech.scenarios.page import explain_missing_page
-from statmech.scenarios.registry import scenario_from
-from theory.online import clusters
-from theory.online.clusters import compute_cluster_averages
+from statmech.numerics.random_numbers import make_key_data
+from statmech.students.rules import Rule
+from theory.online import gaussian_clusters
+from theory.online.gaussian_clusters import compute_cluster_averages
 
 SPECTRUM = {"spectrum": [0.3, 2.4], "shares": [2 / 3, 1 / 3], "teacher": [0.25, 0.75]}
 GIVEN = {"clusters": "gaussian", "rule": "perceptron", "t": [1, 5, 20]}
@@ -184,7 +184,7 @@ def test_theory_with_swapped_centres_or_without_the_variance_of_inputs_disagrees
         planted.setattr(vocabulary.TwoClusters, "centre_distances", property(lambda self: 2 * self.weights))
         assert disagreements(runs, theory.solve(OnlineClusters(**RUN)))
     monkeypatch.setattr(
-        clusters.OnlineClusterEquations, "compute_noise_growth", lambda self, F: self.clusters.shares * F
+        gaussian_clusters.OnlineClusterEquations, "compute_noise_growth", lambda self, F: self.clusters.shares * F
     )
     assert disagreements(runs, theory.solve(OnlineClusters(**RUN)))
 
@@ -233,8 +233,8 @@ def of_chain(cell, seeds):
     with jax.enable_x64(True):
         task, steps = perceptrons.make_cluster_perceptron_task(cell), np.rint(np.array(T) * N).astype(int)
         made = [
-            gram_of_groups.run(task, make_key_data(at), steps)
-            for at in range(seeds // gram_of_groups.GROUP_BATCH_SEEDS)
+            grouped_gram_engine.run(task, make_key_data(at), steps)
+            for at in range(seeds // grouped_gram_engine.GROUP_BATCH_SEEDS)
         ]
     along, across, along_field, across_field = (
         np.concatenate([getattr(record, name) for record in made]).reshape(-1, 2)
@@ -281,7 +281,7 @@ def test_a_sweep_is_resumed_with_the_bits_of_one_run_and_its_config_is_read_agai
 
 
 def test_spectra_of_many_groups_run_by_weight_vectors():
-    for variances, engine in (([1.0, 2.0], gram_of_groups), ([1.0, 2.0, 3.0], vectors)):
+    for variances, engine in (([1.0, 2.0], grouped_gram_engine), ([1.0, 2.0, 3.0], weight_vector_engine)):
         scenario = OnlineClusters(**GIVEN | {"inputs": {"spectrum": variances}, "N": 50})
         assert {make_simulator(scenario).choose_engine(cell) for cell in scenario.cells()} == {engine}
 

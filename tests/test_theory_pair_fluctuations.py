@@ -10,10 +10,9 @@ import pytest
 import simulate
 import theory
 from statmech import RULES, Rule, Scenario, ScenarioError
-from theory.ensembles import pair_fluctuations
-from theory.ensembles import pair_fluctuations as solver
-from theory.ensembles.vote_fluctuations import compute_vote_gradient
-from theory.online import trajectories
+from theory.online import ensemble_fluctuations, trajectories
+from theory.online import ensemble_fluctuations as solver
+from theory.online.ensemble_fluctuations import compute_vote_gradient
 
 pytestmark = pytest.mark.quick
 
@@ -25,7 +24,7 @@ def test_pairs_that_learn_by_hebb_are_correlations_of_gaussian_vectors():
     """Their parts across the teacher are Gaussian: c is the sample correlation of normals of correlation t/(1 + t)."""
     times = np.array([0.0, *T])
     [cell] = Scenario(rule="hebb", K=4, t=times).cells()
-    found, c = pair_fluctuations.solve_pair_fluctuations(cell, times), times / (1 + times)
+    found, c = ensemble_fluctuations.solve_pair_fluctuations(cell, times), times / (1 + times)
     close = {"rtol": 1e-6, "atol": 1e-12}
     np.testing.assert_allclose(found.S0, (1 - c**2) ** 2, **close)
     np.testing.assert_allclose(found.S1, c * (1 - c) ** 2 * (2 + 3 * c) / 2, **close)
@@ -69,7 +68,7 @@ def test_without_a_covariance_between_students_or_the_bias_the_prediction_is_wro
 
 def without(name):
     """The solver of pairs with one of its results set to 0."""
-    solve = pair_fluctuations.solve_pair_fluctuations
+    solve = ensemble_fluctuations.solve_pair_fluctuations
 
     def solved(cell, times):
         found = solve(cell, times)
@@ -89,12 +88,12 @@ def test_drift_decay_and_a_schedule_enter_the_fluctuations_of_pairs(rule, monkey
     runs, solution = simulate.run(scenario), theory.solve(scenario)
     assert largest_bias(runs, solution) < 4
     assert largest_ratio(runs, solution) < 5
-    covariances = pair_fluctuations._compute_step_covariances
+    covariances = ensemble_fluctuations._compute_step_covariances
     with monkeypatch.context() as planted:
-        planted.setattr(pair_fluctuations, "_compute_step_covariances", lambda *at: covariances(*at[:-1], 0.0))
+        planted.setattr(ensemble_fluctuations, "_compute_step_covariances", lambda *at: covariances(*at[:-1], 0.0))
         assert largest_ratio(runs, theory.solve(scenario)) > 5
     if rule == "hebb":  # the perceptron's bias gains too little by these to be seen with 2,000 seeds
-        monkeypatch.setattr(pair_fluctuations, "_compute_drift_second_order", lambda mean, theta, c, drift: 0 * c)
+        monkeypatch.setattr(ensemble_fluctuations, "_compute_drift_second_order", lambda mean, theta, c, drift: 0 * c)
         assert largest_bias(runs, theory.solve(scenario)) > 4
 
 
@@ -124,7 +123,7 @@ def test_one_student_of_a_pair_fluctuates_like_one_student():
         [cell] = Scenario(rule=rule, K=2, t=T, flip=0.05, **changes).cells()
         [(_, one)], found = (
             trajectories.solve_with_fluctuations([cell], T),
-            pair_fluctuations.solve_pair_fluctuations(cell, T),
+            ensemble_fluctuations.solve_pair_fluctuations(cell, T),
         )
         V1 = found.V1.reshape(-1, 4)[:, [0, 1, 3]]
         np.testing.assert_allclose(V1, one.covariance[..., 0], rtol=1e-6, atol=1e-8)
@@ -159,7 +158,7 @@ def test_the_vote_s_gradient_is_that_of_orthant_probabilities(theta, c):
 def test_students_as_opposed_as_they_can_be_are_refused():
     [cell] = Scenario(rule="hebb", K=3, t=T, start={"R": 0.2, "q": -0.43}).cells()
     with pytest.raises(ScenarioError, match="almost as opposed as they can be"):
-        pair_fluctuations.solve_pair_fluctuations(cell, T)
+        ensemble_fluctuations.solve_pair_fluctuations(cell, T)
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,8 @@ def test_a_rule_of_a_user_without_closed_forms_has_the_fluctuations_of_its_pairs
     monkeypatch.setitem(RULES, "own", OwnAdaTron)
     own, shipped = (next(Scenario(rule=rule, K=2, t=[1]).cells()) for rule in ("own", "adatron"))
     for found, expected in zip(
-        pair_fluctuations.solve_pair_fluctuations(own, [1]),
-        pair_fluctuations.solve_pair_fluctuations(shipped, [1]),
+        ensemble_fluctuations.solve_pair_fluctuations(own, [1]),
+        ensemble_fluctuations.solve_pair_fluctuations(shipped, [1]),
         strict=True,
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-6)

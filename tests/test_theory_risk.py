@@ -13,7 +13,6 @@ from scipy.stats import norm
 
 import simulate
 import theory
-from statmech.convex.limits import compute_minimum_existence_threshold
 from statmech.convex.losses import (
     LOSSES,
     Absolute,
@@ -21,20 +20,21 @@ from statmech.convex.losses import (
     Hinge,
     Huber,
     Logistic,
+    Penalty,
     Square,
     SquaredHinge,
     convert_to_stability_loss,
 )
-from statmech.convex.penalties import Penalty
+from statmech.convex.separability import compute_minimum_existence_threshold
 from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Binary, Gauss, Sparse
+from statmech.convex.weight_distributions import Binary, Gauss, Sparse
 from statmech.errors import ScenarioError
-from statmech.scenarios.risk import Risk
-from theory.convex import averages, recovery
+from statmech.kinds.empirical_risk import Risk
+from theory.convex import example_averages, thresholds
 from theory.convex.best_lambda import find_best_lambda, search_best_lambda
 from theory.convex.empirical_risk import solve_loss_minimum
 from theory.solutions import solve_line
-from theory.stored_examples import replica
+from theory.stored_examples import replica_theory
 
 L1, L2 = Penalty(1.0), Penalty(0.0)
 ALPHAS = np.array([0.2, 0.5, 0.9, 1.1, 1.5, 2.5, 2.9, 6.0])
@@ -105,7 +105,7 @@ def test_the_best_ridge_on_a_linear_teacher_is_the_variance_of_the_noise_and_bay
 
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 def test_square_loss_without_a_penalty_is_the_pseudo_inverse(flip):
-    state, curve = solved(Square(), SignTeacher(flip), ALPHAS, 0.0), replica.solve_pseudo_inverse(ALPHAS, flip)
+    state, curve = solved(Square(), SignTeacher(flip), ALPHAS, 0.0), replica_theory.solve_pseudo_inverse(ALPHAS, flip)
     assert np.allclose(state.eps_g, curve.theta / np.pi, rtol=0, atol=1e-12)
     nearly = solved(Square(), SignTeacher(flip), ALPHAS, 1e-9)
     assert np.allclose(nearly.eps_g, curve.theta / np.pi, rtol=0, atol=1e-7)
@@ -114,7 +114,7 @@ def test_square_loss_without_a_penalty_is_the_pseudo_inverse(flip):
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()])
 def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss, flip):
-    state, curve = solved(loss, SignTeacher(flip), ALPHAS, 0.0), replica.solve_max_stability(ALPHAS, flip)
+    state, curve = solved(loss, SignTeacher(flip), ALPHAS, 0.0), replica_theory.solve_max_stability(ALPHAS, flip)
     separable = np.isfinite(curve.theta)
     assert np.all(separable == (theory.noisy_capacity(flip) > ALPHAS))
     assert np.allclose(state.eps_g[separable], curve.theta[separable] / np.pi, rtol=0, atol=1e-12)
@@ -124,7 +124,7 @@ def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss
 
 
 def test_the_hinge_is_maximum_stability_at_a_small_penalty():
-    curve = replica.solve_max_stability(np.array([1.5]), 0.0)
+    curve = replica_theory.solve_max_stability(np.array([1.5]), 0.0)
     assert solved(Hinge(), SignTeacher(), [1.5], 1e-3).eps_g[0] == pytest.approx(curve.theta[0] / np.pi, abs=1e-13)
 
 
@@ -197,7 +197,7 @@ def test_the_response_of_a_recovered_teacher_is_the_limit_of_a_small_penalty(pen
 def test_absolute_deviations_recover_a_teacher_without_noise_at_a_finite_penalty():
     """The error vanishes continuously where the criterion of recovery begins to hold."""
     alpha = np.linspace(1.9, 2.2, 31)
-    exact = recovery.recovers_teacher(Absolute(), LinearTeacher(), L2, Gauss(), alpha, 0 * alpha + 1)
+    exact = thresholds.recovers_teacher(Absolute(), LinearTeacher(), L2, Gauss(), alpha, 0 * alpha + 1)
     state = solved(Absolute(), LinearTeacher(), alpha, 1.0)
     assert 0 < exact.sum() < 31
     assert np.all(state.mse[exact] == 0)
@@ -269,7 +269,7 @@ def test_edges_of_the_best_penalty_are_reported():
     assert 1 < few < 1.05  # few labels: what Hebb's rule adds brings an example to a margin of 1/lambda
     assert -1e-6 < solved(Hinge(), SignTeacher(0.1), [1e-3], [few]).eps_g[0] - nearly.eps_g[0] < -1e-7
     assert np.tan(np.pi * nearly.eps_g[0]) == pytest.approx(
-        1 / replica.label_field_correlation(0.1) / np.sqrt(1e-3), rel=1e-6
+        1 / replica_theory.label_field_correlation(0.1) / np.sqrt(1e-3), rel=1e-6
     )
 
 
@@ -333,11 +333,11 @@ def test_gcm_agrees_on_logistic_regression():
 def test_the_slopes_of_the_averages_are_their_differences(loss, teacher):
     rng = np.random.default_rng(1)
     x = np.array([rng.uniform(-2, 1, 5), rng.uniform(-1, 2, 5), rng.uniform(-1, 3, 5)])
-    at = averages.average_labelled_examples(loss, teacher, x)
+    at = example_averages.average_labelled_examples(loss, teacher, x)
     for k, unit in enumerate(np.eye(3)):
 
         def moved(step, unit=unit):
-            return averages.average_labelled_examples(loss, teacher, x + step * unit[:, None]).values
+            return example_averages.average_labelled_examples(loss, teacher, x + step * unit[:, None]).values
 
         differences = (8 * (moved(1e-3) - moved(-1e-3)) - moved(2e-3) + moved(-2e-3)) / 12e-3
         assert np.allclose(
@@ -350,16 +350,16 @@ def test_more_nodes_change_no_average(monkeypatch):
     x = np.array([rng.uniform(-6, 2, 20), rng.uniform(-2, 6, 20), rng.uniform(-3, 10, 20)])
     for loss in (Logistic(), Exponential(), Hinge(), SquaredHinge(), convert_to_stability_loss(Huber())):
         monkeypatch.undo()
-        few = averages.average_labelled_examples(loss, SignTeacher(0.01), x).values
-        monkeypatch.setattr(averages, "NODES_PER_FIELD_PANEL", 48)
-        many = averages.average_labelled_examples(loss, SignTeacher(0.01), x).values
+        few = example_averages.average_labelled_examples(loss, SignTeacher(0.01), x).values
+        monkeypatch.setattr(example_averages, "NODES_PER_FIELD_PANEL", 48)
+        many = example_averages.average_labelled_examples(loss, SignTeacher(0.01), x).values
         assert np.allclose(few, many, rtol=1e-12, atol=0)
-        monkeypatch.setattr(averages, "NODES_PER_FIELD_PANEL", 20)
+        monkeypatch.setattr(example_averages, "NODES_PER_FIELD_PANEL", 20)
         monkeypatch.setattr(
-            averages, "SIGMOID_EDGES", np.zeros(1)
+            example_averages, "SIGMOID_EDGES", np.zeros(1)
         )  # the planted error: panels as wide for narrow sigmoids
         assert not np.allclose(
-            averages.average_labelled_examples(loss, SignTeacher(0.01), x).values, many, rtol=1e-12, atol=0
+            example_averages.average_labelled_examples(loss, SignTeacher(0.01), x).values, many, rtol=1e-12, atol=0
         )
 
 
@@ -369,9 +369,9 @@ def test_leaving_out_the_atom_of_a_kink_fails_the_hinge(monkeypatch):
     assert right.eps_t[0] == pytest.approx(0.0946, abs=5e-5)
 
     def without(loss, Q, V, edges, *flags, **options):
-        return averages._make_smooth_nodes(loss, V, Q[:, None] * edges, *flags, *options.values())
+        return example_averages._make_smooth_nodes(loss, V, Q[:, None] * edges, *flags, *options.values())
 
-    monkeypatch.setattr(averages, "make_field_nodes", without)
+    monkeypatch.setattr(example_averages, "make_field_nodes", without)
     wrong = solved(Hinge(), SignTeacher(0.1), [2.0], [0.5])
     assert not abs(wrong.eps_g[0] - right.eps_g[0]) < 1e-3
 

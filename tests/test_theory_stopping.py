@@ -7,8 +7,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from statmech import ScenarioError, boundaries
-from theory.stopping.walks import BOUNDARIES, error, exact_decision, mean_evaluated_fraction, threshold
+from statmech import ScenarioError
+from statmech.classification import stopping_boundaries
+from theory.classification.random_walks import BOUNDARIES, error, exact_decision, mean_evaluated_fraction, threshold
 
 MEANS = np.array([-0.5, 0.0, 0.3, 1.0, 3.0])
 OVERSHOOT = (
@@ -123,4 +124,4 @@ def test_impossible_parameters_are_refused(call, message):
 
 
 def test_every_boundary_is_documented():
-    assert all(f"`{name}`" in boundaries.__doc__ for name in BOUNDARIES)
+    assert all(f"`{name}`" in stopping_boundaries.__doc__ for name in BOUNDARIES)

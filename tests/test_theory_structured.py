@@ -14,13 +14,17 @@ import simulate
 import theory
 from statmech import RULES, Scenario, ScenarioError
 from statmech.errors import DivergedStudentError
-from statmech.inputs import inputs_from_config
-from statmech.modes import condense_modes, make_modes
-from statmech.rules import RuleAverages
-from theory.online import equations, scaled_averages, structured, structured_trajectories
-from theory.online.scaled_averages import StudentFields, compute_field_averages, compute_pair_field_average
-from theory.online.structured import ModeEquations
-from theory.online.structured_jacobian import compute_jacobian
+from statmech.inputs.covariance_modes import condense_modes, make_modes
+from statmech.inputs.input_distributions import inputs_from_config
+from statmech.students.rules import RuleAverages
+from theory.online import anisotropic_inputs, order_parameter_equations
+from theory.online.anisotropic_inputs import (
+    ModeEquations,
+    StudentFields,
+    compute_field_averages,
+    compute_jacobian,
+    compute_pair_field_average,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -100,7 +104,7 @@ def test_one_mode_has_the_rates_of_isotropic_inputs(given):
         sides = [own.describe_by_weights_and_fields(at, values + side * step * rates)[0] for side in (1, -1)]
         changes = cell.time_dependence if cell.nondefault_time_dependence else None
         rule, closed = cell.get_rule_at(at), cell.rule.has_closed_form
-        expected = equations.compute_rates(rule, closed, here, cell.flip, changes, has_pairs=cell.K > 1)
+        expected = order_parameter_equations.compute_rates(rule, closed, here, cell.flip, changes, has_pairs=cell.K > 1)
     for after, before, rate in zip(*sides, expected, strict=True):
         np.testing.assert_allclose((after - before) / (2 * step), rate, rtol=1e-8, atol=1e-9)
 
@@ -194,18 +198,16 @@ def test_a_planted_error_of_theory_is_found(runs, mistake, monkeypatch):
     """A rule that sees the deviation of the field, a teacher of other powers, and the angle of weights."""
     scenario, simulation = runs
     if mistake == "length":
-        honest = scaled_averages.compute_field_averages
+        honest = anisotropic_inputs.compute_field_averages
 
         def without_deviation(rule, fields, flip):
             return honest(
                 rule, fields._replace(field_std_to_length_ratio=np.ones_like(fields.field_std_to_length_ratio)), flip
             )
 
-        monkeypatch.setattr(structured, "compute_field_averages", without_deviation)
+        monkeypatch.setattr(anisotropic_inputs, "compute_field_averages", without_deviation)
     if mistake == "powers":
-        monkeypatch.setattr(
-            structured_trajectories, "condense_modes", lambda modes: replace(modes, teacher=modes.shares)
-        )
+        monkeypatch.setattr(anisotropic_inputs, "condense_modes", lambda modes: replace(modes, teacher=modes.shares))
     found = theory.solve(scenario)
     if mistake == "angle":
         found["eps_g"] = np.arccos(found.R) / np.pi
@@ -268,7 +270,7 @@ ALL_CLOSED = {"rule": ["hebb", "perceptron", "adatron", "adatron_textbook"], "t"
 def test_isotropic_inputs_are_solved_without_jax_as_a_single_mode(given, monkeypatch):
     scenario = Scenario(**ALL_CLOSED, **given)
     expected = theory.solve(scenario)
-    monkeypatch.setattr("theory.scenarios.online.has_jax", lambda: False)
+    monkeypatch.setattr("theory.kinds.online_perceptron.has_jax", lambda: False)
     monkeypatch.delattr("theory.online.trajectories.solve_cells")
     xr.testing.assert_allclose(theory.solve(scenario), expected, rtol=1e-8)
 

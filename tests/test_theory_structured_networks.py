@@ -12,10 +12,14 @@ from conftest import disagreements
 import simulate
 import theory
 from statmech import Network, ScenarioError
-from statmech.activations import ACTIVATIONS
-from statmech.inputs import inputs_from_config
-from theory.networks import structured
-from theory.networks.averages import UnitFields, average_gradient_derivatives, average_gradient_overlaps
+from statmech.inputs.input_distributions import inputs_from_config
+from statmech.students.activations import ACTIVATIONS
+from theory.networks import anisotropic_inputs
+from theory.networks.order_parameter_equations import (
+    UnitFields,
+    average_gradient_derivatives,
+    average_gradient_overlaps,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -157,13 +161,15 @@ def test_a_planted_error_of_theory_is_found(runs, mistake, monkeypatch):
     """A teacher of other powers, gradients without the second derivative, and errors by the weights."""
     scenario, simulation = runs
     if mistake == "powers":
-        monkeypatch.setattr(structured, "condense_modes", lambda modes: replace(modes, teacher=modes.shares))
+        monkeypatch.setattr(anisotropic_inputs, "condense_modes", lambda modes: replace(modes, teacher=modes.shares))
     if mistake == "curvature":
-        monkeypatch.setattr("theory.networks.averages._curvatures", lambda fields, i, found: 0.0)
+        monkeypatch.setattr("theory.networks.order_parameter_equations._curvatures", lambda fields, i, found: 0.0)
     if mistake == "weights":
-        honest = structured.solve_cells
+        honest = anisotropic_inputs.solve_cells
         monkeypatch.setattr(
-            structured, "solve_cells", lambda cells, t: [it._replace(fields=it.weights) for it in honest(cells, t)]
+            anisotropic_inputs,
+            "solve_cells",
+            lambda cells, t: [it._replace(fields=it.weights) for it in honest(cells, t)],
         )
     assert disagreements(simulation, theory.solve(scenario))
 

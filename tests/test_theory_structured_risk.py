@@ -9,20 +9,18 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 import theory
-from statmech.convex.losses import Absolute, Hinge, Logistic, Square, SquaredHinge
-from statmech.convex.penalties import Penalty
+from statmech.convex.losses import Absolute, Hinge, Logistic, Penalty, Square, SquaredHinge
 from statmech.convex.separability import compute_separability_threshold
 from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
-from statmech.convex.weights import Gauss
+from statmech.convex.weight_distributions import Gauss
 from statmech.errors import ScenarioError
-from statmech.inputs import Features, PowerLaw, Spectrum
-from statmech.modes import Modes
-from statmech.population import InputPopulation, make_input_population
-from statmech.scenarios.risk import Risk
+from statmech.inputs.covariance_modes import Modes
+from statmech.inputs.input_distributions import Features, InputPopulation, PowerLaw, Spectrum, make_input_population
+from statmech.kinds.empirical_risk import Risk
 from theory.convex.best_lambda import find_best_lambda, search_best_lambda
 from theory.convex.empirical_risk import make_convex_equations, solve_loss_minimum
-from theory.convex.mode_sums import ModeWeightEquations
 from theory.convex.saddle_point import PenaltyPoint
+from theory.convex.weight_averages import ModeWeightEquations
 
 L2 = Penalty(0.0)
 OMEGA, SHARES = np.array([0.2, 3.4]), (0.75, 0.25)

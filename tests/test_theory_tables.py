@@ -9,19 +9,24 @@ import pytest
 from typer.testing import CliRunner
 
 import statmech
-from statmech.cli.commands import app
-from statmech.convex.clusters import GaussianClusters
+from statmech.cli.command_group import app
+from statmech.convex.gaussian_clusters import GaussianClusters
 from statmech.convex.losses import LOSSES, Square, convert_to_stability_loss
 from statmech.errors import ConfigError
-from statmech.labelled_table import make_labelled_table, read_labelled_table
+from statmech.inputs.labelled_tables import make_labelled_table, read_labelled_table
+from statmech.inputs.real_tables import make_real_table
 from statmech.learning_curve import LearningCurvePredictor
 from statmech.learning_curve_report import format_curve_report
-from statmech.real_table import make_real_table
-from theory.convex.clusters import solve_cluster_minimum
-from theory.tables.fresh_clusters import make_class_decomposition, predict_fresh_errors
-from theory.tables.fresh_rows import FreshRowErrorPredictor
-from theory.tables.resolvents import Resolvent
-from theory.tables.ridge import decompose_real_table, make_ridge_decomposition, predict_squared_errors
+from theory.convex.gaussian_clusters import solve_cluster_minimum
+from theory.convex.real_tables import (
+    FreshRowErrorPredictor,
+    Resolvent,
+    decompose_real_table,
+    make_class_decomposition,
+    make_ridge_decomposition,
+    predict_fresh_errors,
+    predict_squared_errors,
+)
 
 ALPHA = np.array([0.25, 0.5, 1.0, 2.0])
 

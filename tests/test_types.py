@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from statmech.parameters import collect_parameters
-from statmech.scenarios.config_keys import INTERNAL_FIELDS
-from statmech.scenarios.kind_registry import get_kinds
+from statmech.keys.config_keys import INTERNAL_FIELDS
+from statmech.keys.kind_registry import get_kinds
+from statmech.parameters.parameter_fields import collect_parameters
 
 ROOT = Path(__file__).parents[1]
 PYRIGHT = {"typeCheckingMode": "standard", "pythonVersion": "3.11", "extraPaths": [str(ROOT)]}

@@ -1,44 +1,95 @@
-"""Theory of a scenario of any kind, as a dataset."""
+r"""Theory of a scenario of any kind, as a dataset.
+
+Warnings about optima at an edge of the search range, where the true optimum may lie outside.
+
+Smooth lines of theory, solved on a dense grid along one axis that does not depend on the simulated grid.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
+from scipy.interpolate import UnivariateSpline
 
-from statmech.errors import ScenarioError
-from statmech.results.dataset import (
+from statmech.errors import ScenarioError, SolverError
+from statmech.keys.controlled_keys import FIRST_TASK_FRACTION_CONTROL
+from statmech.keys.scenario import AbstractScenario, check_is_scenario
+from statmech.keys.variables import STANDARD_ERROR_SUFFIX
+from statmech.parameters.schedules_and_controls import describe_edge_optimum
+from statmech.runtime.compiled_programs import set_up_compilation_cache
+from statmech.runtime.devices import use_one_blas_thread
+from statmech.stores.dataset import (
     ProgressCallback,
     fill_arrays,
     get_variable_arrays,
     make_empty_dataset,
     report_progress,
 )
-from statmech.runtime.blas import use_one_blas_thread
-from statmech.runtime.jax_cache import set_up_compilation_cache
-from statmech.scenarios.base import AbstractScenario, check_is_scenario
-from statmech.scenarios.cost import check_cell_memory
-from theory.search_edges import describe_optima_at_edges
+from statmech.stores.sweep_size import check_cell_memory
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+def describe_optima_at_edges(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
+    """Return a warning for each distinct optimum that lies at an edge of its search range.
+
+    Parameters
+    ----------
+    scenario, dataset
+        A scenario and its theory.
+    solver
+        The solver of the scenario. Its `searched_penalties(cell)` returns the search range of `lam: best`.
+    """
+    cells = list(scenario.cells())
+    remarks = [*_describe_penalties_at_edges(cells, dataset, solver), *_describe_controls_at_edges(cells, dataset)]
+    return list(dict.fromkeys(filter(None, remarks)))
+
+
+def _describe_penalties_at_edges(cells: list[Any], dataset: xr.Dataset, solver: Any) -> Iterator[str]:
+    if "lam_best" not in dataset or not hasattr(solver, "searched_penalties"):
+        return
+    for cell in cells:
+        if cell.lam == "best":
+            low, high = solver.searched_penalties(cell)
+            yield describe_edge_optimum("lam: best", min(float(dataset.lam_best.values[cell.index]), high), low, high)
+
+
+def _describe_controls_at_edges(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
+    if "control" not in dataset:
+        return
+    from theory.control.optimal_controls import get_search_range  # imported late: needs JAX
+
+    names = [str(name) for name in dataset.controlled.values]
+    for cell in cells:
+        for name, options in cell.optimal_keys.items():
+            low, high = get_search_range(name, options)[:2]
+            values = dataset.control.values[cell.index][names.index(name)]
+            for extreme in (np.nanmin(values), np.nanmax(values)):
+                if name != FIRST_TASK_FRACTION_CONTROL or extreme < 1:  # a fraction of 1 may be a true optimum
+                    yield describe_edge_optimum(f"{name}: optimal, at some times,", float(extreme), low, high)
 
 
 def solve(scenario: AbstractScenario, progress: ProgressCallback | None = None) -> xr.Dataset:
     """Compute the theory of a scenario for N -> infinity, as a Dataset on (sweep axes, recorded times).
 
     `Scenario`: R, q, length and eps_g follow eqs (3.5) and (3.6) of Miyoshi, Hara & Okada, and the errors of the
-    ensemble eq (3.2); see `theory.online.equations` and `theory.ensembles.errors`. For unequal students
-    `eps_g_majority_vote_error` is the standard error of the vote's integration, 0 up to K = 4. With `corrections`, the
-    dataset includes standard deviations and biases at N, after the integer number of steps nearest to N t
-    (`theory.fluctuations.student_fluctuations`).
+    ensemble eq (3.2); see `theory.online.order_parameter_equations` and `theory.online.ensemble_errors`. For unequal
+    students `eps_g_majority_vote_error` is the standard error of the vote's integration, 0 up to K = 4. With
+    `corrections`, the dataset includes standard deviations and biases at N, after the integer number of steps nearest
+    to N t (`theory.online.student_fluctuations`).
 
-    `StoredExamples`: R, eps_g and kappa in the limit of each learner (`theory.stored_examples.replica`), NaN where the
-    limit does not exist. They do not depend on the number of updates, which is infinite in this limit. `Boosting`:
-    bounds on stages, eps_g and advantage at this N and P (`theory.boosting.bounds`).
+    `StoredExamples`: R, eps_g and kappa in the limit of each learner (`theory.stored_examples.replica_theory`), NaN
+    where the limit does not exist. They do not depend on the number of updates, which is infinite in this limit.
+    `Boosting`: bounds on stages, eps_g and advantage at this N and P (`theory.classification.boosting`).
 
     `Risk`: the replica-symmetric minimum with the residual of its equations (`statmech.convex`), NaN where there is no
     minimum. Further variables are the best lambda and a threshold in alpha: labels are separable up to it, or an l1
@@ -122,7 +173,7 @@ def _solve_groups(
         for cell, values in zip(cells, report_progress(solutions, len(cells), progress), strict=True):
             fill_arrays(arrays, cell.index, values)
     if "control" in dataset:
-        from theory.control.stored_controls import make_controls_attribute  # imported late: needs JAX
+        from theory.control.optimal_controls import make_controls_attribute  # imported late: needs JAX
 
         dataset.attrs |= make_controls_attribute(scenario)
     if remarks := describe_optima_at_edges(scenario, dataset, solver):
@@ -133,13 +184,9 @@ def _solve_groups(
 def get_solver(scenario: AbstractScenario) -> Any:
     """Return the solver of a scenario.
 
-    The solver is the scenario's own method `solve`, or else the module of the same name in `theory/scenarios/`.
+    The solver is the scenario's own method `solve`, or else the module of the same name in `theory`.
     """
-    return (
-        ScenarioMethodSolver
-        if scenario.solve is not None
-        else import_module(f"theory.scenarios.{scenario.get_module_name()}")
-    )
+    return ScenarioMethodSolver if scenario.solve is not None else import_module(f"theory.{scenario.get_module_name()}")
 
 
 class ScenarioMethodSolver:
@@ -150,5 +197,294 @@ class ScenarioMethodSolver:
     @staticmethod
     def solve(scenario: AbstractScenario, cells: Sequence[Any]) -> Iterator[dict[str, np.ndarray]]:
         """Return the variables of each cell."""
-        assert scenario.solve is not None  # other scenarios have a module in `theory/scenarios/`
+        assert scenario.solve is not None  # other scenarios have a module in `theory`
         return ({name: np.asarray(value) for name, value in scenario.solve(cell).items()} for cell in cells)
+
+
+DEFAULT_LINE_POINTS = 200
+MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
+MIN_JUMP_RANGE_FRACTION = 0.01  # relative to the range of a line
+MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
+SINGULARITY_GRID_FACTORS = 1 + np.array(
+    [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
+)  # grid points, relative to the singular value
+TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
+SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
+MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
+MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
+SPLINE_MEAN_CHI_SQUARED = (
+    0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
+)
+MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
+MIN_SPLINE_LINE_POINTS = 5
+_LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
+
+
+@contextmanager
+def cache_theory_lines() -> Iterator[None]:
+    """Solve each line at most once within this block.
+
+    Charts of a report and figures that request the same line share one solution.
+
+    >>> from statmech import Scenario
+    >>> with cache_theory_lines():
+    ...     first, again = (smooth(Scenario(rule="hebb", t=[1, 10]), "t") for _ in range(2))
+    >>> first is not again, first.R.values is again.R.values
+    (True, True)
+    """
+    outside = _LINE_CACHE.set({})
+    try:
+        yield
+    finally:
+        _LINE_CACHE.reset(outside)
+
+
+def smooth(scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE_POINTS) -> xr.Dataset | None:
+    """Solve the theory of a scenario on a dense grid along one axis.
+
+    Half of the points are equally spaced and half geometrically, so that a line bends smoothly on linear and on
+    logarithmic axes. Integer axes (K, s, P) use every integer, or as many as `max_points` allows. Where the solver
+    declares a first-order transition, values that jump are NaN, so that no line joins the two branches. The grid
+    includes each singularity that the solver declares; a diverging value is infinite there. Sampled values are replaced
+    by splines within their standard errors.
+
+    Parameters
+    ----------
+    scenario
+        Any scenario with a theory.
+    axis
+        An axis of the sweep or of its recorded times; the grid extends from its first to its last value.
+    max_points
+        The maximum number of grid points along the axis.
+
+    Returns
+    -------
+    The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory ignores (such as N). A grid
+    of times omits variables that are averaged between recorded times (`Variable.between`). None if the theory does not
+    vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal students, hundreds of parameter
+    combinations).
+
+    Examples
+    --------
+    >>> from statmech import Scenario
+    >>> line = smooth(Scenario(rule="hebb", N=[50, 100], t=[1, 10]), "t")
+    >>> dict(line.R.sizes), line.t.values[[0, -1]]
+    ({'t': 200, 'student': 1}, array([ 1., 10.]))
+    """
+    cached_lines = _LINE_CACHE.get()
+    if cached_lines is None:
+        return _solve_dense_line(scenario, axis, max_points)
+    key = type(scenario), repr(scenario.config()), axis, max_points
+    if key not in cached_lines:
+        cached_lines[key] = _solve_dense_line(scenario, axis, max_points)
+    lines = cached_lines[key]
+    return None if lines is None else lines.copy(deep=False)
+
+
+def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) -> xr.Dataset | None:
+    config = _make_dense_config(scenario, axis, max_points)
+    if config is None:
+        return None
+    try:
+        dense = type(scenario)(**config)
+        solution = solve_line(dense)
+    except (ScenarioError, SolverError):  # the grid is too fine or leaves the valid range of the equations
+        return None
+    if axis in dense.recorded_coordinates:
+        solution = solution.drop_vars(
+            [name for name, variable in dense.variables.items() if variable.is_interval_mean and name in solution]
+        )
+    ignored = [str(dim) for dim in solution.dims if dim in scenario.keys_ignored_by_theory]
+    lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
+    sampled = axis not in dense.recorded_coordinates and any(
+        (lines[name] > 0).any() for name in lines if str(name).endswith(STANDARD_ERROR_SUFFIX)
+    )
+    return break_at_declared_transitions(scenario, _smooth_sampled_values(lines, axis) if sampled else lines, axis)
+
+
+def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
+    """Replace sampled values by splines on a fine grid along an axis.
+
+    The splines stay within the standard errors of the samples.
+    """
+    x, exact = lines[axis].values, xr.zeros_like(lines[axis], float)
+    fine = np.union1d(x, np.linspace(x[0], x[-1], DEFAULT_LINE_POINTS))
+
+    def spline(values: xr.DataArray) -> xr.DataArray:
+        if axis not in values.dims or values.dtype.kind != "f":
+            return values
+        error = lines.get(f"{values.name}{STANDARD_ERROR_SUFFIX}", exact)
+        smooth: xr.DataArray = xr.apply_ufunc(
+            lambda y, y_error: _evaluate_spline(x, y, y_error, fine),
+            values,
+            error,
+            input_core_dims=[[axis], [axis]],
+            output_core_dims=[["fine"]],
+            vectorize=True,
+        )
+        return smooth.rename(fine=axis).transpose(*values.dims).assign_attrs(values.attrs)
+
+    other_coords = {name: coord.variable for name, coord in lines.coords.items() if axis not in coord.dims}
+    splines = {name: spline(values) for name, values in lines.data_vars.items()}
+    return xr.Dataset(splines, {axis: fine, **other_coords}, lines.attrs)
+
+
+def _evaluate_spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -> np.ndarray:
+    """Evaluate a smoothing spline through values with these standard errors.
+
+    Straight lines are used if all errors are 0. Points outside the range of finite values are NaN.
+    """
+    finite = np.isfinite(y) & np.isfinite(error)
+    if finite.sum() < MIN_SPLINE_LINE_POINTS or not error[finite].any():
+        return np.interp(fine, x, y)
+    x, y, error = x[finite], y[finite], error[finite]
+    weights = 1 / np.maximum(error, MIN_SPLINE_ERROR_RATIO * error.max())
+    smoothed = UnivariateSpline(x, y, weights, s=SPLINE_MEAN_CHI_SQUARED * x.size)(fine)
+    return np.where((fine >= x[0]) & (fine <= x[-1]), smoothed, np.nan)
+
+
+def break_at_declared_transitions(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:
+    """Interrupt lines along an axis at the first-order transitions that their solver declares."""
+    transition = getattr(get_solver(scenario), "TRANSITION_VARIABLES", {}).get(axis)
+    return break_lines_at_jumps(lines, axis, lines[transition]) if transition else lines
+
+
+def break_lines_at_jumps(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
+    """Insert NaN into lines where variables jump at transitions along an axis.
+
+    Parameters
+    ----------
+    lines
+        Theory on a dense increasing grid along the axis.
+    axis
+        The name of the axis.
+    transitions
+        Positions of first-order transitions, for example one for each prior. NaN and values outside the grid are
+        ignored.
+
+    Returns
+    -------
+    xarray.Dataset
+        The lines with the transitions added to the axis. A variable without a jump at a transition is interpolated.
+
+    Examples
+    --------
+    >>> x = np.linspace(0, 1, 11)
+    >>> lines = xr.Dataset({"m": ("x", x + (x > 0.55)), "f": ("x", x)}, {"x": x})
+    >>> jumps = xr.DataArray([0.55, np.nan], dims="case")
+    >>> break_lines_at_jumps(lines, "x", jumps).sel(x=0.55).to_array().values.round(12)
+    array([ nan, 0.55])
+    """
+    x = lines[axis].values
+    positions = np.unique(transitions)
+    for transition in positions[(positions > x[1]) & (positions < x[-2])].tolist():
+        is_here = transitions == transition
+        lines = lines.map(
+            _break_line,
+            axis=axis,
+            transition=transition,
+            has_transition=is_here.any(axis) if axis in is_here.dims else is_here,
+        )
+    return lines
+
+
+def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition: xr.DataArray) -> xr.DataArray:
+    """Insert a transition into a line, with NaN if the line jumps there.
+
+    The value becomes NaN only for the entries that `has_transition` marks. Points just above the transition are also
+    NaN while they lie between the two states. Iterations are slow there and have not reached the other state after the
+    recorded number of steps.
+    """
+    if axis not in line.dims or line.dtype.kind != "f":
+        return line
+    x, near = line[axis].values, TRANSITION_WIDTH_FRACTION * abs(transition)
+    above, below = max(transition + near, x[x > transition][0]), x[x < transition][-1]
+    points = np.array([min(transition - near, x[x < transition][-2]), below, above, *x[x > above][:1]])
+    values = line.interp({axis: points}).transpose(axis, ...).values
+    extended = line.interp({axis: np.union1d(x, transition)}).transpose(axis, ...)
+    min_jump = MIN_JUMP_RANGE_FRACTION * (line.max(axis) - line.min(axis))
+    has_transition = (
+        has_transition.any([dim for dim in has_transition.dims if dim not in line.dims])
+        .broadcast_like(min_jump)
+        .transpose(*min_jump.dims)
+    )
+    with np.errstate(invalid="ignore"):  # infinite values have no difference
+        steps = np.abs(np.diff(values, axis=0))
+        before, jump, *after = (steps.T / np.diff(points)).T  # slopes
+        steeper = jump > MIN_JUMP_SLOPE_RATIO * np.maximum(
+            before, after[0] if after else 0.0
+        )  # steeper than both neighbours, for coarse grids
+        jumps = (
+            has_transition.values
+            & (steeper | (steps[1] > MIN_JUMP_STEP_RATIO * steps[0]))
+            & (steps[1] > min_jump.values)
+        )
+        just_above = (extended[axis] >= transition) & (extended[axis] < above)
+        in_transit = np.abs(extended[just_above].values - values[2]) > SAME_STATE_JUMP_FRACTION * steps[1]
+    extended[just_above] = np.where(jumps & in_transit, np.nan, extended[just_above])
+    return extended.transpose(*line.dims)
+
+
+def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -> dict[str, Any] | None:
+    """Return the config of the scenario on a dense grid, or None if no such grid is possible."""
+    config, ignores = scenario.config(), scenario.keys_ignored_by_theory
+    values = np.asarray(config.get(axis, ()))
+    zipped = [name for group in scenario.zipped for name in group]
+    if scenario.unsolved or scenario.on_data or axis in ignores or {axis, *ignores} & {*zipped}:
+        return None
+    if not scenario.has_fast_theory:
+        return None
+    if values.dtype.kind not in "iuf" or values.size < 2:
+        return None
+    num_other_points = math.prod(length for name, length in scenario.shape.items() if name not in (axis, *ignores))
+    if num_other_points * MIN_DENSE_LINE_POINTS > MAX_SWEEP_GRID_POINTS:
+        return None
+    integer = scenario.has_integer_values(axis)
+    steps = integer and axis in scenario.recorded_coordinates  # iterations compute every step, even if few are recorded
+    solver_points = max_points if steps else getattr(get_solver(scenario), "LINE_POINTS", max_points)
+    num_points = min(max_points, MAX_SWEEP_GRID_POINTS // num_other_points, solver_points)
+    dense = make_line_grid(values, num_points, integer)
+    singular = np.outer(
+        getattr(get_solver(scenario), "SINGULARITIES", {}).get(axis, ()), SINGULARITY_GRID_FACTORS
+    ).ravel()
+    added_points = singular[(singular > dense[0]) & (singular < dense[-1])]
+    return {**config, axis: np.union1d(dense, added_points).tolist(), **_choose_ignored_key_values(config, ignores)}
+
+
+def _choose_ignored_key_values(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:
+    """Choose one value for each configured key that the theory ignores.
+
+    A value in `ignores` takes precedence over the first value in the config.
+    """
+    configured = {name: config[name] for name in config.keys() & ignores.keys()}
+    first = {name: value[0] if isinstance(value, list) else value for name, value in configured.items()}
+    return first | {name: value for name, value in ignores.items() if value is not None}
+
+
+def make_line_grid(values: np.ndarray, max_points: int, integer: bool = False) -> np.ndarray:
+    """Make an increasing grid from the smallest to the largest of these values.
+
+    >>> make_line_grid(np.array([1, 11]), 200, integer=True)
+    array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11])
+    """
+    low, high = values.min(), values.max()
+    if integer and high - low < max_points:
+        return np.union1d(np.arange(np.ceil(low), high + 1, dtype=values.dtype), values)
+    linear, first = np.linspace(low, high, max_points - max_points // 2), _get_geometric_start(values)
+    geometric = (
+        np.geomspace(first, high, max_points // 2 + 2)[1:-1]
+        if first
+        else np.linspace(low, high, max_points // 2 + 2)[1:-1]
+    )
+    points = np.sort(np.concatenate([linear, geometric]))
+    return np.union1d(np.rint(points).astype(int), values) if integer else points
+
+
+def _get_geometric_start(values: np.ndarray) -> float:
+    """Return the first point of geometric spacing, or 0 if the axis has negative values.
+
+    If an axis begins at 0 the start is a tenth of the smallest positive value.
+    """
+    if values.min() < 0 or values.max() <= 0:
+        return 0.0
+    return float(values.min() or values[values > 0].min() / 10)

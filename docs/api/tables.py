@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 from IPython.display import Markdown
 
-from statmech.parameters import BOUND_KINDS, ConfigKey, collect_parameters, find_parameter_definitions, get_parameters
-from statmech.scenarios.kind_registry import SCENARIOS
-from statmech.scenarios.vocabulary import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
+from statmech.keys.kind_registry import SCENARIOS
+from statmech.kinds.registry import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
+from statmech.parameters.parameter_fields import (
+    BOUND_KINDS,
+    ConfigKey,
+    collect_parameters,
+    find_parameter_definitions,
+    get_parameters,
+)
 
 SIGNS = {word: bound.sign for bound in BOUND_KINDS.values() for word in (bound.schema, bound.pydantic)}
 NOUNS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
@@ -138,7 +144,7 @@ def commands() -> Iterator[Markdown]:
     """Every command of `statmech`, with its help text, arguments and options."""
     import typer
 
-    from statmech.cli.commands import app
+    from statmech.cli.command_group import app
 
     for name, command in typer.main.get_command(app).commands.items():
         yield Markdown(f"**`statmech {name}`**\n\n" + inspect.cleandoc(command.help or ""))

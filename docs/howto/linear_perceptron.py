@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from statmech.scenarios import (
+from statmech.kinds import (
     PARAMETERS,
     SCENARIOS,
     AbstractScenario,

@@ -17,12 +17,16 @@ from figures.style import (
     make_shades,
     set_log_ticks,
 )
-from simulate.kernels.conjunctions import Conjunction, boost_conjunctions, compute_weighted_vote
+from simulate.classification.conjunction_search import Conjunction, boost_conjunctions, compute_weighted_vote
 from statmech import theory
-from statmech.boundaries import brownian_decision_error, compute_stopping_level, compute_total_level_rise
-from statmech.rules import RULES
-from theory.boosting.bounds import bound_stages, bound_training_error, guaranteed_advantage
-from theory.control.best_rates import compute_best_rates
+from statmech.classification.stopping_boundaries import (
+    brownian_decision_error,
+    compute_stopping_level,
+    compute_total_level_rise,
+)
+from statmech.students.rules import RULES
+from theory.classification.boosting import bound_stages, bound_training_error, guaranteed_advantage
+from theory.control.optimal_controls import compute_best_rates
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 

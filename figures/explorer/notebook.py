@@ -9,12 +9,12 @@ import panel as pn
 
 from figures.explorer.page import ExplorerPage, complete_view, make_opening_view, named
 from figures.explorer.settings import get_page_settings_by_kind
-from statmech import config
+from statmech.config import config_files
 from statmech.errors import ConfigError
+from statmech.keys.figure_key import View, explain_missing_page
+from statmech.keys.scenario import AbstractScenario
+from statmech.kinds.registry import scenario_from
 from statmech.results.results import Results
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.page import View, explain_missing_page
-from statmech.scenarios.registry import scenario_from
 
 
 def explore(scenario: AbstractScenario | Results | str | Path | None, overrides: dict[str, Any]) -> Any:
@@ -33,12 +33,12 @@ def _make_page_arguments(
         choice = next(iter(get_page_settings_by_kind()))
         start = complete_view(choice, get_page_settings_by_kind()[choice].view)
         return None, None, complete_view(choice, _override_config(start, overrides))
-    opened_scenario = source if isinstance(source, AbstractScenario) else config.load(source, data=True)
+    opened_scenario = source if isinstance(source, AbstractScenario) else config_files.load(source, data=True)
     if overrides:
         opened_scenario = scenario_from({**opened_scenario.config(), **overrides})
     if why := explain_missing_page(opened_scenario):
         raise ConfigError(why)
-    name = "" if isinstance(source, AbstractScenario) else config.get_shipped_config_name(source)
+    name = "" if isinstance(source, AbstractScenario) else config_files.get_shipped_config_name(source)
     return None, None, make_opening_view(opened_scenario, named(opened_scenario, name))[0]
 
 

@@ -1,4 +1,7 @@
-"""The page: controls in one row, charts below, and everything else in a drawer."""
+"""The page: controls in one row, charts below, and everything else in a drawer.
+
+Keyboard control of lecture mode: the browser sends the pressed keys to the page.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,65 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import panel as pn
 import panel_material_ui as pmui
+import param
+from panel.custom import JSComponent
 from panel.util.parameters import edit_readonly
 
 import figures
 from figures import functions_of_time
-from figures.explorer import curricula, link, page_theory, settings
-from figures.explorer.background import describe_exception
-from figures.explorer.charts import ExplorerCharts
-from figures.explorer.keys import CHART_STEPS_BY_PRESSED_KEY, LECTURE_MODE_HELP, SLIDER_STEPS_BY_ARROW_KEY, KeyListener
-from figures.explorer.live import ScenarioControls
+from figures.explorer import computation, key_menus, settings
+from figures.explorer.computation import describe_exception
+from figures.explorer.live_scenario import ScenarioControls
+from figures.explorer.page_charts import ExplorerCharts
 from figures.explorer.stored_results import StoredResultsControls
 from figures.labels import kind_label
 from figures.style import STYLE_SETTINGS
-from statmech import config
+from statmech.config import config_files
 from statmech.errors import ConfigError
-from statmech.results import export
+from statmech.keys.figure_key import View
+from statmech.keys.kind_registry import get_kinds
+from statmech.keys.scenario import AbstractScenario
+from statmech.kinds.registry import scenario_from
+from statmech.results import export_and_citations
 from statmech.results.results import Results, load_results
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.kind_registry import get_kinds
-from statmech.scenarios.page import View
-from statmech.scenarios.registry import scenario_from
+
+SLIDER_STEPS_BY_ARROW_KEY = {"ArrowLeft": -1, "ArrowRight": 1}
+CHART_STEPS_BY_PRESSED_KEY = {
+    "ArrowUp": -1,
+    "PageUp": -1,
+    "ArrowDown": 1,
+    "PageDown": 1,
+}  # presentation remotes send PageUp and PageDown
+LECTURE_MODE_HELP = "← → move the slider, ↑ ↓ turn to the next chart, Esc leaves"
+
+
+class KeyListener(JSComponent):
+    """Browser component that reports pressed keys.
+
+    `pressed` holds the last key and a counter, so that a repeated key is a new value.
+    """
+
+    listening = param.Boolean(default=False)
+    pressed = param.String(default="")
+    _rename: ClassVar = {}
+    _esm = """
+    const KEYS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Escape"]
+    export function render({model}) {
+      let count = 0
+      document.addEventListener("keydown", event => {
+        if (!model.listening || !KEYS.includes(event.key)) return
+        event.preventDefault()
+        event.stopPropagation()
+        model.pressed = `${event.key} ${++count}`
+      }, true)
+      return document.createElement("span")
+    }
+    """
+
 
 NAMED_EQUATION_LATEX = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 EQUATION_CSS = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
@@ -70,7 +108,7 @@ class ExplorerPage:
     """The page of one visitor: a scenario with sliders, or stored results.
 
     In a notebook the page has no frame. `query` is the query of the address that opened the page
-    (`figures.explorer.link`).
+    (`figures.explorer.settings`).
     """
 
     def __init__(
@@ -204,13 +242,13 @@ class ExplorerPage:
     ) -> None:
         problem = ""
         try:
-            view = link.read(query, list_scenario_files(scenario)) or view
+            view = settings.read(query, list_scenario_files(scenario)) or view
         except ConfigError as failure:
             problem = describe_exception(failure)
         choice, view, cut = choose_opening_page(scenario, view)
         self._make_header_menus(choice)
         is_same_kind = scenario is not None and settings.get_page_kind(scenario) == choice
-        self._open_view(choice, view, curricula.list_time_function_values(scenario) if is_same_kind else {})
+        self._open_view(choice, view, key_menus.list_time_function_values(scenario) if is_same_kind else {})
         if problem:
             self._show_message("warning", problem)
         elif cut := [name for name in cut if name not in self.source.controls]:  # a control offers all its values
@@ -330,14 +368,14 @@ class ExplorerPage:
     def _update_link(self) -> None:
         """Write the settings into the address, so that reloading restores the page."""
         if isinstance(self.source, ScenarioControls) and hasattr(self.source, "scenario"):
-            self.link.value = link.format_query(replace(self.source.view, **self.charts.view))
+            self.link.value = settings.format_query(replace(self.source.view, **self.charts.view))
 
     def _show_config_and_equations(self) -> None:
         """Show the config, its link and the equations, and fit the charts to their curves."""
         self.charts.fit_y_limits()
         self._update_link()
         scenario = self.source.scenario
-        self.yaml.value = config.format_config(scenario)
+        self.yaml.value = config_files.format_config(scenario)
         self.text.object = f"<pre style='white-space:pre-wrap'>{html.escape(self.yaml.value)}</pre>"
         equations_by_name = {name: scenario.get_equation(name) for name in scenario.list_chosen_class_names()}
         kinds = scenario.classes()
@@ -375,9 +413,13 @@ class ExplorerPage:
         files: dict[str, Callable[[], Any]] = {
             "png": partial(self._render_figure, "png"),
             "svg": partial(self._render_figure, "svg"),
-            "csv": lambda: io.BytesIO(export.make_csv(page_theory.solve_to_full_accuracy(self.source.results))),
-            "nc": lambda: io.BytesIO(export.make_netcdf(page_theory.solve_to_full_accuracy(self.source.results))),
-            "yaml": lambda: io.StringIO(config.format_config(self.source.scenario)),
+            "csv": lambda: io.BytesIO(
+                export_and_citations.make_csv(computation.solve_to_full_accuracy(self.source.results))
+            ),
+            "nc": lambda: io.BytesIO(
+                export_and_citations.make_netcdf(computation.solve_to_full_accuracy(self.source.results))
+            ),
+            "yaml": lambda: io.StringIO(config_files.format_config(self.source.scenario)),
         }
         return [
             pmui.FileDownload(
@@ -430,7 +472,7 @@ def get_presets(kind_name: str) -> dict[str, View]:
 def complete_view(kind_name: str, view: View) -> View:
     """Complete the config of a view with the initial values of its page."""
     config = {**settings.get_page_settings(kind_name).start, **view.config}
-    return link.check_and_complete_view(
+    return settings.check_and_complete_view(
         replace(view, config={name: v for name, v in config.items() if v is not None}), kind_name
     )
 
@@ -461,8 +503,8 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
     with contextlib.suppress(Exception):  # a user's rule may raise any exception
         x = view.x or settings.get_page_settings(choice).x_key
         opened_scenario = scenario_from(settings.expand_page_config(choice, view.config, x))
-        if not page_theory.has_unknown_optimum(opened_scenario):
-            page_theory.solve_with_dense_grid(opened_scenario, settings.get_x_key(choice, x))
+        if not computation.has_unknown_optimum(opened_scenario):
+            computation.solve_with_dense_grid(opened_scenario, settings.get_x_key(choice, x))
 
 
 def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:

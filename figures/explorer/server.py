@@ -1,9 +1,17 @@
-"""The explorer's web server, which admits only local browsers with the token and limits the number of pages."""
+"""The explorer's web server, which admits only local browsers with the token and limits the number of pages.
+
+Access control of the explorer, which admits only local browsers with the token in the printed address.
+
+An HTTP server whose file descriptors and log cannot be filled by incomplete requests.
+
+Another user of the same machine needs no token to open connections and send half a request on each.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import hmac
 import logging
 import os
 import secrets
@@ -11,7 +19,7 @@ import signal
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -24,12 +32,151 @@ from panel.io import document as panel_document
 from panel.io.application import build_applications
 from panel.io.resources import DIST_DIR
 from panel.io.server import WSHandler, get_static_routes
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
 from tornado.ioloop import IOLoop
+from tornado.iostream import IOStream
 from tornado.web import OutputTransform, RequestHandler
 
-from figures.explorer.access import LOCALHOST, SECURITY_HEADERS, WEBSOCKET_PATH, RequestGuard, StatusAndMessage
-from figures.explorer.connections import ConnectionLimitedServer
 from statmech.errors import ConfigError
+
+LOCALHOST = "127.0.0.1"
+WEBSOCKET_PATH = "/ws"
+STATIC_PATHS = ("/static/", "/components/", "/favicon.ico")  # the only other paths that are served
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",  # prevents clickjacking by a site that embeds this page
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",  # the address contains the token
+}
+StatusAndMessage = tuple[HTTPStatus, str]
+
+
+class RequestGuard:
+    """Guard that checks requests against the token and host names of one server.
+
+    Another site can let its name resolve to 127.0.0.1 (DNS rebinding). Browsers then send that name as Host and as
+    Origin. The two are then equal, so Host is compared with the server's own names.
+    """
+
+    def __init__(self, port: int):
+        self.token = secrets.token_urlsafe(32)
+        self.cookie = f"statmech-{port}"  # browsers share cookies between the ports of a host
+        self.hosts = {f"{name}:{port}" for name in (LOCALHOST, "localhost")}
+        if port == 80:  # browsers omit the default port
+            self.hosts |= {LOCALHOST, "localhost"}
+        page = f"http://{LOCALHOST}:{port}/?token="
+        self.address = page + self.token
+        self.sentence = f"Open the whole address that `statmech explore` printed when it started: {page}..."
+
+    def check_request(self, request: Any) -> StatusAndMessage | None:
+        """Return the status and message of a rejected request, or None if the request is accepted."""
+        if request.host.lower() not in self.hosts:
+            return HTTPStatus.FORBIDDEN, f"This page is served as {' and '.join(sorted(self.hosts))} only."
+        origin = request.headers.get("Origin")
+        if origin != f"http://{request.host}" and (origin is not None or request.path == WEBSOCKET_PATH):
+            return HTTPStatus.FORBIDDEN, "This page does not answer requests from other pages."
+        if not (self.has_token_in_address(request) or self._has_token_cookie(request)):
+            return HTTPStatus.FORBIDDEN, self.sentence
+        if request.method not in ("GET", "HEAD"):
+            return HTTPStatus.METHOD_NOT_ALLOWED, "This page can only be read."
+        if request.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in request.headers:
+            return HTTPStatus.BAD_REQUEST, "Requests to this page must not have a body."
+        if request.path not in ("/", WEBSOCKET_PATH) and not request.path.startswith(STATIC_PATHS):
+            return HTTPStatus.NOT_FOUND, "This page does not exist."
+        return None
+
+    def has_token_in_address(self, request: Any) -> bool:
+        """Return True if the address of a request contains the token."""
+        return any(self._is_valid_token(value) for value in request.query_arguments.get("token", []))
+
+    def _has_token_cookie(self, request: Any) -> bool:
+        cookie = request.cookies.get(self.cookie)
+        return cookie is not None and self._is_valid_token(cookie.value.encode())
+
+    def _is_valid_token(self, value: bytes) -> bool:
+        return hmac.compare_digest(value, self.token.encode())
+
+
+MAX_WAITING_CONNECTIONS = 64  # a browser opens up to six connections at once
+REQUEST_TIMEOUT_SECONDS = 20  # for the header of a request, and again for its body
+NO_DESCRIPTOR_PAUSE_SECONDS = 1.0
+MAX_BODY_BYTES = 2**16  # valid requests have no body
+
+
+class ConnectionLimitedServer(HTTPServer):
+    """HTTP server that limits the number of connections without a complete request.
+
+    A new connection replaces the oldest one.
+    """
+
+    def initialize(self, *args: Any, **options: Any) -> None:
+        limits = {"idle_connection_timeout": REQUEST_TIMEOUT_SECONDS, "body_timeout": REQUEST_TIMEOUT_SECONDS}
+        super().initialize(*args, **{**options, **limits, "max_body_size": MAX_BODY_BYTES})
+        self.waiting_streams: dict[IOStream, None] = {}  # oldest first
+
+    def accept_from(self, listener: socket.socket) -> None:
+        """Accept the connections of a listening socket."""
+        IOLoop.current().add_handler(listener, self._accept, IOLoop.READ)
+
+    def _accept(self, listener: Any, events: int) -> None:
+        """Accept one connection, or pause while no file descriptor is free.
+
+        Tornado would retry without a pause.
+        """
+        try:
+            connection, address = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError:
+            loop = IOLoop.current()
+            loop.remove_handler(listener)
+            loop.call_later(NO_DESCRIPTOR_PAUSE_SECONDS, self.accept_from, listener)
+            return
+        self._handle_connection(connection, address)
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        self._register_waiting_stream(stream)
+        super().handle_stream(stream, address)
+
+    def start_request(self, server_conn: Any, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        stream = server_conn.stream
+        self._register_waiting_stream(stream)
+        return _ArrivalReportingRequest(
+            super().start_request(server_conn, request_conn), lambda: self.waiting_streams.pop(stream, None)
+        )
+
+    def on_close(self, server_conn: Any) -> None:
+        self.waiting_streams.pop(server_conn.stream, None)
+        super().on_close(server_conn)
+
+    def _register_waiting_stream(self, stream: IOStream) -> None:
+        self.waiting_streams[stream] = None
+        if len(self.waiting_streams) > MAX_WAITING_CONNECTIONS:
+            oldest = next(iter(self.waiting_streams))
+            del self.waiting_streams[oldest]
+            oldest.close()
+
+
+class _ArrivalReportingRequest(HTTPMessageDelegate):
+    """A request that calls `on_arrival()` when it is complete."""
+
+    def __init__(self, request: HTTPMessageDelegate, on_arrival: Callable[[], Any]):
+        self.request, self.on_arrival = request, on_arrival
+
+    def headers_received(self, start_line: Any, headers: HTTPHeaders) -> Awaitable[None] | None:
+        return self.request.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        return self.request.data_received(chunk)
+
+    def finish(self) -> None:
+        self.on_arrival()
+        self.request.finish()
+
+    def on_connection_close(self) -> None:
+        self.request.on_connection_close()
+
 
 DEFAULT_PORT = 5006
 MAX_OPEN_PAGES = 20  # every open page keeps charts and datasets in memory

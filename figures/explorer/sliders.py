@@ -1,13 +1,55 @@
-"""Sliders of the explorer: with stops, or with a number that can also be typed."""
+"""Sliders of the explorer: with stops, or with a number that can also be typed.
+
+Delayed calls in the thread of a page.
+
+The document makes the calls in a browser, and the event loop in a notebook.
+
+A slider for recorded times, with a button that shows them as an animation.
+
+Editable lines of text that list the values of curves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+import panel as pn
 import panel_material_ui as pmui
+from tornado.ioloop import IOLoop
 
 from figures.explorer import settings
+from figures.explorer.settings import is_number
+from figures.labels import format_config_value
+
+
+class CallScheduler:
+    """Scheduler of calls in the thread of a page, after a delay or as soon as possible."""
+
+    def __init__(self) -> None:
+        self.document: Any = pn.state.curdoc
+        self.loop = None if self.document is not None else IOLoop.current()
+
+    def call_later(self, milliseconds: int, function: Callable[[], None]) -> None:
+        """Call a function after a delay."""
+        if self.loop is None:
+            self.document.add_timeout_callback(function, milliseconds)
+        else:
+            self.loop.call_later(milliseconds / 1000, function)
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Call a function in the page's thread as soon as possible.
+
+        This method may be called in any thread.
+        """
+        if self.loop is None:
+            self.document.add_next_tick_callback(function)
+        else:
+            self.loop.add_callback(function)
+
 
 STOP_SLIDER_STYLE: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
 FREE_LETTERS, FREE_LABEL_LETTERS = 12, 8  # letters that fit into the width: name and value, or name only
@@ -76,3 +118,124 @@ def make_stop_slider(name: str, stops: Iterable[float], value: Any, text_option:
     slider = pmui.DiscreteSlider(label="", options=options, value=value, **STOP_SLIDER_STYLE)
     set_slider_title(slider, name)
     return slider
+
+
+FRAME_MILLISECONDS = 250  # duration of each recorded time in the animation
+PLAY_SYMBOL, PAUSE_SYMBOL = "▶", "⏸"
+
+
+class TimeAnimation:
+    """Animation control that shows one recorded time after the other.
+
+    `on_time()` is called for each time.
+    """
+
+    def __init__(self, scheduler: CallScheduler, on_time: Callable[[], None], initial_time: float | None = None):
+        self.scheduler, self.shown, self.requested = scheduler, on_time, initial_time
+        self.axis, self.values = "", np.zeros(0)
+        self.is_playing, self.is_offering = False, False
+        self.button = pmui.Button(
+            label=PLAY_SYMBOL, variant="outlined", size="small", width=66, margin=(2, 2), visible=False
+        )
+        self.slider = pmui.DiscreteSlider(
+            options=[0], value=0, width=130, margin=(0, 8), size="small", tooltips=False, visible=False
+        )
+        self.slider.param.watch(lambda event: self._handle_slider_move(), "value")
+        self.button.on_click(lambda event: self._toggle_playing())
+        self.parts = [self.button, self.slider]
+
+    @property
+    def index(self) -> int:
+        """The index of the selected recorded time."""
+        return int(np.argmin(np.abs(self.values - self.slider.value))) if self.values.size else -1
+
+    @property
+    def selected_time(self) -> float:
+        """The selected recorded time."""
+        return float(self.values[self.index]) if self.values.size else 0.0
+
+    @property
+    def chosen(self) -> float | None:
+        """The selected recorded time, or None if it is the last."""
+        return self.selected_time if self.values.size and self.index < self.values.size - 1 else None
+
+    def offer_times(self, axis: str, values: np.ndarray) -> None:
+        """Replace the recorded times that the slider offers.
+
+        The selected time is kept, and the last time remains the last.
+        """
+        if axis == self.axis and np.array_equal(values, self.values):
+            return
+        time = self.chosen if self.values.size else self.requested
+        self.axis, self.values = axis, values
+        visible = values.size > 1
+        self.button.visible = visible
+        if not visible:
+            self.slider.visible = False
+            self.stop()
+            return
+        nearest = values[-1] if time is None else values[np.argmin(np.abs(values - time))]
+        self.is_offering = True
+        try:
+            options = {f"{value:g}": float(value) for value in values}
+            self.slider.param.update(label=f"at {axis}", options=options, value=float(nearest), visible=True)
+        finally:
+            self.is_offering = False
+
+    def stop(self) -> None:
+        """Stop the animation at the selected time."""
+        self.is_playing = False
+        self.button.label = PLAY_SYMBOL
+
+    def _handle_slider_move(self) -> None:
+        if not self.is_offering:
+            self.shown()
+
+    def _toggle_playing(self) -> None:
+        if self.is_playing:
+            self.stop()
+            return
+        if self.index == self.values.size - 1:
+            self.slider.value = float(self.values[0])
+        self.is_playing = True
+        self.button.label = PAUSE_SYMBOL
+        self.scheduler.call_later(FRAME_MILLISECONDS, self._advance)
+
+    def _advance(self) -> None:
+        if not self.is_playing:
+            return
+        if self.index >= self.values.size - 1:
+            self.stop()
+            return
+        self.slider.value = float(self.values[self.index + 1])
+        self.scheduler.call_later(FRAME_MILLISECONDS, self._advance)
+
+
+def format_value_line(values: Iterable[Any]) -> str:
+    """Format values in one line of text.
+
+    A section is shown by its name or, without a name, in words.
+
+    >>> format_value_line([0, 0.001, "best"]), format_value_line([{"replay": 0.1}, {"name": "one unit", "v": [1]}])
+    ('0, 0.001, best', '0.1, one unit')
+    """
+    return ", ".join(map(_format_listed_value, values))
+
+
+def parse_value_line(line: str, listed_values: Iterable[Any]) -> str:
+    """Convert an edited line to the text of a config.
+
+    The names of listed sections are replaced with the sections.
+
+    >>> parse_value_line("one unit, 2", [{"name": "one unit", "v": [1]}])
+    '{"name": "one unit", "v": [1]}, 2'
+    """
+    sections = {_format_listed_value(value): json.dumps(value) for value in listed_values if isinstance(value, dict)}
+    pattern = "|".join(map(re.escape, sorted(sections, key=len, reverse=True)))
+    return re.sub(pattern, lambda match: sections[match[0]], line) if sections else line
+
+
+def _format_listed_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return str(value.get("name") or format_config_value(value))
+    return value if isinstance(value, str) else f"{value:g}" if is_number(value) else json.dumps(value)

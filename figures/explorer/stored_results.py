@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import panel_material_ui as pmui
 
-from figures import series
-from figures.explorer.chart_content import ChartContent, format_chart_caption, format_key_equation
+from figures import curves
+from figures.curves import Layout
+from figures.explorer.page_charts import ChartContent, format_chart_caption, format_key_equation
 from figures.labels import key_label, kind_label
-from figures.series import Layout
 from statmech.results.results import Results
 
 NO_AXIS_LABEL = "(none)"
@@ -25,8 +25,8 @@ class StoredResultsControls:
 
     def __init__(self, results: Results, on_results: Callable[[], None]):
         self.results, self.scenario, self.shown = results, results.scenario, on_results
-        self.whole = series.ensure_chart_axis(results)
-        names, first = series.get_chart_axes(self.whole.either), series.choose_default_layout(self.whole)
+        self.whole = curves.ensure_chart_axis(results)
+        names, first = curves.get_chart_axes(self.whole.either), curves.choose_default_layout(self.whole)
         axes = {self._get_axis_title(axis): axis for axis in names}
         self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU_WIDGET_OPTIONS)
         self.colour = pmui.Select(
@@ -54,12 +54,12 @@ class StoredResultsControls:
         layout = self.layout
         positions = {axis: self.sliders[axis].value for axis in layout.single_position_axes}
         position_labels = [
-            series.label_positions(self.whole.either, axis, self._format_axis_value)[index]
+            curves.label_positions(self.whole.either, axis, self._format_axis_value)[index]
             for axis, index in positions.items()
         ]
         shown_axes = (layout.x, *layout.colour_axes)
         return ChartContent(
-            series.select_position(self.whole, positions),
+            curves.select_position(self.whole, positions),
             layout,
             caption=format_chart_caption(self.whole, shown_axes, ", ".join(position_labels)),
         )
@@ -74,7 +74,7 @@ class StoredResultsControls:
         """Do nothing, as nothing runs in the background."""
 
     def _make_slider(self, axis: str) -> Any:
-        values = series.get_axis_values(self.whole.either, axis)
+        values = curves.get_axis_values(self.whole.either, axis)
         options = {
             self._get_kind_label(axis, value) if isinstance(value, str) else f"{value:g}": index
             for index, value in enumerate(values)
@@ -94,7 +94,7 @@ class StoredResultsControls:
 
     def _get_axis_title(self, axis: str) -> str:
         """Return the labels of the keys that vary along an axis."""
-        keys = series.get_axis_coordinates(self.whole.either, axis)
+        keys = curves.get_axis_coordinates(self.whole.either, axis)
         return ", ".join(key_label(name, self.scenario.describe(name).label) for name in keys)
 
     def _get_kind_label(self, axis: str, value: str) -> str:

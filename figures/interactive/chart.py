@@ -1,4 +1,7 @@
-"""An interactive chart: theory as lines, simulation as points with standard errors, values under the pointer."""
+"""An interactive chart: theory as lines, simulation as points with standard errors, values under the pointer.
+
+A smooth line through solved values, in the linear or logarithmic coordinates of a chart.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,48 @@ from bokeh.models.glyph import Glyph
 from bokeh.models.glyphs import MultiLine, Patches, Scatter, Segment
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure as bokeh_figure
+from scipy.interpolate import Akima1DInterpolator
 
-from figures import series
-from figures.interactive import log_ticks
-from figures.interactive.curved import interpolate_smoothly
-from figures.interactive.end_labels import separate_positions, wrap_label
-from figures.interactive.limits import AxisLimits, compute_y_limits, extend_limits, has_single_value
-from figures.interactive.look import LIGHT_THEME, ChartTheme
+from figures import curves as series
+from figures.curves import Curve
+from figures.interactive import chart_axes
+from figures.interactive.chart_axes import (
+    AxisLimits,
+    compute_y_limits,
+    extend_limits,
+    has_single_value,
+    separate_positions,
+    wrap_label,
+)
+from figures.interactive.chart_style import LIGHT_THEME, ChartTheme
 from figures.labels import plain_from_latex
-from figures.series import Curve
 from figures.style import BAND_OPACITY, CURVE_MARKERS, replace_infinities
-from statmech.scenarios.variables import Variable
+from statmech.keys.variables import Variable
+
+MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 100  # fewer points do not fix a smooth line, more do not need one
+SPLINE_STEPS_PER_INTERVAL = 4  # per interval between solved values
+
+
+def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Interpolate a line smoothly through these values.
+
+    The interpolant is a modified Akima spline in the coordinates of the chart. It does not overshoot next to a flat
+    part, such as an error that has reached 0.
+
+    >>> x, y = interpolate_smoothly(np.arange(6.0), np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), False, False)
+    >>> x[:5], y[::4], y.min()
+    (array([0.  , 0.25, 0.5 , 0.75, 1.  ]), array([0.3, 0.2, 0.1, 0. , 0. , 0. ]), np.float64(0.0))
+    """
+    if not MIN_SPLINE_POINTS <= x.size < MAX_SPLINE_POINTS or (np.diff(x) <= 0).any():
+        return x, y
+    u, v = np.log(x) if log_x else x, np.log(y) if log_y else y
+    steps = np.arange(SPLINE_STEPS_PER_INTERVAL * (x.size - 1) + 1) / SPLINE_STEPS_PER_INTERVAL
+    u_fine = np.interp(steps, np.arange(x.size), u)
+    v_fine = Akima1DInterpolator(u, v, method="makima")(u_fine)
+    fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
+    fine_x[::SPLINE_STEPS_PER_INTERVAL], fine_y[::SPLINE_STEPS_PER_INTERVAL] = x, y  # solved values must stay exact
+    return fine_x, fine_y
+
 
 BOKEH_MARKERS = {
     "o": "circle",
@@ -232,7 +266,7 @@ class Chart:
         elif self.log_x:
             x_values = np.concatenate([np.zeros(0), *(curve.x for curve in curves)])
             positive = x_values[x_values > 0]
-            log_ticks.set_log_axis_ticks(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
+            chart_axes.set_log_axis_ticks(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
 
     def fit_y_limits(self) -> None:
         """Fit the limits of y to the curves if they fill too little of the height."""
@@ -277,7 +311,7 @@ class Chart:
         else:
             axis.update(start=limits.low, end=limits.high, reset_start=limits.low, reset_end=limits.high)
             if self.log_y:
-                log_ticks.set_log_axis_ticks(self.figure.yaxis[0], *limits)
+                chart_axes.set_log_axis_ticks(self.figure.yaxis[0], *limits)
 
     def _make_run_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return one row per single run, or a guide through the points of a curve without theory."""

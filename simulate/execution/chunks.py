@@ -4,10 +4,20 @@ The numbers of a chunk depend only on its parameter combinations and seeds, so t
 same bits as an uninterrupted one. A unit that raises an exception does not stop the others: its parameter combinations
 are tried again one by one, three times in total. Combinations that still fail are stored as failed, with the message in
 the log.
+
+A child process that simulates one chunk, or one parameter combination of a chunk (`simulate.execution.chunks`).
+
+Simulation of chunks that may have killed earlier runs, in child processes.
+
+A user's rule may crash the interpreter. A child that dies, by a crash or for lack of memory, costs its
+chunk's time. The chunk's parameter combinations are then simulated in one child each, and combinations that die again
+are stored as failed. A child dies with its parent.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -16,17 +26,19 @@ from typing import Any
 
 import numpy as np
 
-from simulate.execution.units import Simulator, UnitResult, make_simulator, run_units
+from simulate.execution.work_units import Simulator, UnitResult, make_simulator, run_units
+from statmech.config import user_files
 from statmech.errors import StatmechError, StoreError
-from statmech.results.chunks import Chunk
-from statmech.results.log import StoreLog
-from statmech.results.store import describe_changed_inputs
-from statmech.results.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
-from statmech.runtime import garbage
-from statmech.runtime.jax_cache import set_up_compilation_cache
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.cells import Cell
-from statmech.scenarios.registry import scenario_from
+from statmech.keys.scenario import AbstractScenario
+from statmech.keys.sweep_grid import Cell
+from statmech.kinds.registry import scenario_from
+from statmech.runtime import operating_system
+from statmech.runtime.compiled_programs import set_up_compilation_cache
+from statmech.runtime.operating_system import describe_exit_code, die_with_parent
+from statmech.stores.store_status import StoreLog
+from statmech.stores.sweep_size import Chunk
+from statmech.stores.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
+from statmech.stores.zarr_store import describe_changed_inputs
 
 MAX_RUN_ATTEMPTS = 3
 
@@ -69,7 +81,7 @@ def open_buffers(
 ) -> Iterator[ChunkBuffer]:
     """Yield a buffer for each chunk, with its finished runs from the store."""
     cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.get_chunk_index(chunk.first_index): [] for chunk in todo}
-    with garbage.pause_garbage_collection():
+    with operating_system.pause_garbage_collection():
         for cell in scenario.cells():
             if (neighbours := cells_by_chunk.get(store.get_chunk_index(cell.index))) is not None:
                 neighbours.append(cell)
@@ -190,3 +202,65 @@ class ChunkBuffer:
     def _convert_to_chunk_index(self, index: Any) -> Any:
         """Convert sweep indices of one or several parameter combinations into indices within the chunk."""
         return tuple(i - start for i, start in zip(index, self.chunk.first_index, strict=True))
+
+
+def main() -> None:
+    """Simulate the chunk that the arguments name: store, number, whether to retry failed runs, optional cell index."""
+    user_files.load_plugins_from_environment()
+    die_with_parent()
+    path, number, again, *index = sys.argv[1:]
+    simulate_stored_chunk(
+        Path(path), int(number), again == "True", cell_index=tuple(map(int, index)) if index else None
+    )
+
+
+PROJECT_ROOT = Path(__file__).parents[2]
+CHILD_PROCESS_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.chunks import main; main()"
+
+
+def simulate_in_child_processes(
+    store: SweepStore, chunks: Iterable[Chunk], rerun_failed: bool, log: StoreLog
+) -> Iterator[Chunk]:
+    """Simulate chunks in child processes, and yield each chunk that a child could simulate.
+
+    Some of their runs may have failed. Chunks that no child could simulate are left to this process.
+    """
+    for chunk in chunks:
+        log(event="apart", block=chunk.number)
+        death = _run_child_and_get_death_cause(store.path, chunk, rerun_failed)
+        if death == "":
+            yield chunk
+        elif death is not None:
+            log(event="crashed", block=chunk.number, error=death)
+            _simulate_cells_in_children(store, chunk, rerun_failed, log)
+            yield chunk
+
+
+def _run_child_and_get_death_cause(
+    path: Path, chunk: Chunk, rerun_failed: bool, cell_index: tuple[int, ...] = ()
+) -> str | None:
+    """Simulate a chunk in a child process, and return the child's cause of death.
+
+    The result is empty if the child has simulated the chunk, and None if it could not simulate it.
+    """
+    arguments = [str(PROJECT_ROOT), str(path), str(chunk.number), str(rerun_failed), *map(str, cell_index)]
+    command = [sys.executable, "-c", CHILD_PROCESS_CODE, *arguments]
+    process = subprocess.run(command, capture_output=True, check=False, env=user_files.make_child_environment())
+    if death := describe_exit_code(process.returncode):
+        return f"the process died of {death}"
+    return "" if process.returncode == 0 else None
+
+
+def _simulate_cells_in_children(store: SweepStore, chunk: Chunk, rerun_failed: bool, log: StoreLog) -> None:
+    """Simulate each parameter combination of a chunk in a separate child process."""
+    for inside in np.ndindex(store.read_states(chunk).shape[:-1]):
+        if (store.read_states(chunk)[inside] == DONE_STATE).all():
+            continue
+        index = tuple(int(i + start) for i, start in zip(inside, chunk.first_index, strict=True))
+        death = _run_child_and_get_death_cause(store.path, chunk, rerun_failed, index)
+        if death:
+            states = store.read_states(chunk)
+            values = store.load_chunk_buffer(chunk, states)
+            states[inside][states[inside] != DONE_STATE] = FAILED_STATE
+            store.write(chunk, values, states)
+            log(event="failed", cell=list(index), seeds=list(chunk.seeds), attempt=3, error=death)

@@ -1,7 +1,7 @@
-"""Learners of stored examples, one file each, named as in `statmech.learners.LEARNERS`.
+"""Learners of stored examples, one file each, named as in `statmech.students.learners.LEARNERS`.
 
 Each file has `learn(batch, task) -> Learnt`. Students are represented by embedding strengths x, so that a step costs
-O(P) (see `simulate.learners.examples`). Students of the version space are represented by weight vectors.
+O(P) (see `simulate.learners.learner_interface`). Students of the version space are represented by weight vectors.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents
-from statmech.runtime.forks import record_jax_use
-from statmech.runtime.jax_cache import enable_jax_cache
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents
+from statmech.runtime.compiled_programs import enable_jax_cache
+from statmech.runtime.operating_system import record_jax_use
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
@@ -22,9 +21,9 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
 
     Parameters
     ----------
-    batch : simulate.learners.examples.DataSetBatch
+    batch : simulate.learners.learner_interface.DataSetBatch
         Data sets side by side.
-    task : simulate.learners.interface.LearnerTask
+    task : simulate.learners.learner_interface.LearnerTask
         The learner with its parameters, and the numbers of updates when students are recorded.
 
     Returns
@@ -39,12 +38,12 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
 
 
 ESTIMATOR_MODULES = {
-    "Perceptron": "simulate.estimators.perceptron",
-    "MinOver": "simulate.estimators.stability",
-    "AdaTron": "simulate.estimators.stability",
-    "AttentivePerceptron": "simulate.estimators.attentive",
-    "SparsePerceptron": "simulate.estimators.sparse",
-    "margin": "simulate.estimators.linear",
+    "Perceptron": "simulate.classification.estimators.linear",
+    "MinOver": "simulate.classification.estimators.stability",
+    "AdaTron": "simulate.classification.estimators.stability",
+    "AttentivePerceptron": "simulate.classification.estimators.attentive",
+    "SparsePerceptron": "simulate.classification.estimators.sparse",
+    "margin": "simulate.classification.estimators.linear",
 }
 
 

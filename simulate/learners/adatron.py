@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from simulate.learners.cyclic import CyclicStudent, learn_cyclically
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, bound_stability_gap
-from statmech.learners import AdaTronLearner
+from simulate.learners.cyclic_learning import CyclicStudent, learn_cyclically
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, bound_stability_gap
+from statmech.students.learners import AdaTronLearner
 
 
 def compute_adatron_step(field: jax.Array, strength: jax.Array, squared_norm: jax.Array, omega: jax.Array) -> jax.Array:

@@ -6,10 +6,9 @@ A vote of n independent students errs more often than the vote of all students, 
 
 from __future__ import annotations
 
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents
 from simulate.learners.version_space import sample_version_space
-from statmech.learners import BayesLearner
+from statmech.students.learners import BayesLearner
 
 MIN_VOTE_AUTOCORRELATION_TIMES = 100.0  # the vote is then close to the exact Bayes vote
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents
 from simulate.learners.version_space import sample_version_space
-from statmech.learners import GibbsLearner
+from statmech.students.learners import GibbsLearner
 
 MIN_GIBBS_AUTOCORRELATION_TIMES = 20.0  # makes the student independent of the start of its chain
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, at_once
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, at_once
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:

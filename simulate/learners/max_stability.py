@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, at_once, one_by_one
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, at_once, one_by_one
 
 NULL_HULL_DISTANCE_TOL = 1e-8  # from the convex hull to the origin, in units of sqrt(N)
 

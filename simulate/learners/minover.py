@@ -26,11 +26,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.extremes import find_first_min
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, bound_stability_gap
-from statmech.learners import STOP_REASONS, MinOverLearner
-from statmech.runtime.programs import cached_program
+from simulate.learners.cyclic_learning import find_first_min
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, bound_stability_gap
+from statmech.runtime.compiled_programs import cached_program
+from statmech.students.learners import STOP_REASONS, MinOverLearner
 
 UPDATES_PER_CHECK = 64  # the check for active runs of a batch is expensive
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from simulate.kernels.mistakes import is_mistake
-from simulate.learners.cyclic import CyclicStudent, learn_cyclically
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents
+from simulate.learners.cyclic_learning import CyclicStudent, learn_cyclically
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents
+from simulate.learners.perceptron_convergence import is_mistake
 
 
 def compute_perceptron_step(

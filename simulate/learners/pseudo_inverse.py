@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, at_once, one_by_one
+from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, at_once, one_by_one
 
 
 def compute_pseudo_inverse_strengths(z: np.ndarray) -> np.ndarray:

@@ -18,12 +18,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from simulate.kernels.extremes import vectorised_max, vectorised_min
 from simulate.learners import max_stability
-from simulate.learners.examples import DataSetBatch
-from simulate.learners.interface import LearnerTask, LearntStudents, at_once, get_unpadded_examples, one_by_one
-from statmech.random_numbers import wrap_key_data
-from statmech.runtime.programs import cached_program
+from simulate.learners.cyclic_learning import vectorised_max, vectorised_min
+from simulate.learners.learner_interface import (
+    DataSetBatch,
+    LearnerTask,
+    LearntStudents,
+    at_once,
+    get_unpadded_examples,
+    one_by_one,
+)
+from statmech.numerics.random_numbers import wrap_key_data
+from statmech.runtime.compiled_programs import cached_program
 
 DISCARDED_SWEEP_FRACTION = 0.1  # sweeps before the first recorded student, relative to all sweeps
 REFLECTION_PROBABILITY = 0.9  # the other steps draw the coordinate at random

@@ -23,9 +23,9 @@ def main() -> None:
         )
         sys.exit(2)
     try:
-        from statmech.cli import commands
+        from statmech.cli import command_group
 
-        commands.main()
+        command_group.main()
     except KeyboardInterrupt:
         interrupts.exit_at_once(interrupts.INTERRUPT_EXIT_CODE)
     except SystemExit as exit_error:

@@ -1,14 +1,43 @@
-"""The standard error of a mean, for plain arrays and for datasets of runs."""
+r"""The standard error of a mean, for plain arrays and for datasets of runs.
+
+The bound on the largest of many deviations if theory is exact, and the seeds needed to judge them.
+
+A deviation in standard errors, :math:`t = \sqrt n\,(\overline x - x_\mathrm{theory})/s` from n seeds, has Student's
+distribution with n - 1 degrees of freedom, because the order parameters of a large system fluctuate as Gaussians (their
+skewness is :math:`O(1/\sqrt N)`). The largest of M values exceeds c with a probability of at most
+:math:`M\,P(|t| > c)`. This bound is too large where several values exceed c together, as at neighbouring times, and
+as R and :math:`\epsilon_g = \arccos(R)/\pi` always do. A group of k values above c is counted once by the weight 1/k:
+
+.. math:: P(\max_j |t_j| > c) = \sum_j P(|t_j| > c)\,\langle 1/k \rangle_{|t_j| > c} = M'\,P(|t| > c),
+    \qquad M' = M\,\langle 1/k \rangle,
+
+which is exact. The mean is taken over Gaussian samples with the correlations of the runs, given that a random value
+exceeds c (`count_independent_values`). Parameter combinations are counted as independent, as they are in online
+learning. Where they share their data, the bound is too large rather than too small.
+
+**How many seeds can judge.** If the standard deviation :math:`\sigma` were known, n seeds would find a deviation of
+:math:`c_\infty\sigma/\sqrt n`, where :math:`c_\infty` is the bound of the normal distribution; with the standard
+deviation estimated from the same seeds, it must be :math:`c_n\sigma/\sqrt n`. So n seeds find only as much as
+:math:`n\,(c_\infty/c_n)^2` seeds would if :math:`\sigma` were known. Where this number is below n/2, most seeds are
+used up in estimating the standard errors, and the bound lies far in the tails of Student's distribution, where a few
+seeds that happen to agree lead to any value. Seeds can judge if
+
+.. math:: c_n \le \sqrt2\,c_\infty
+
+(`compute_min_seeds`): at least 8 seeds for one value, 15 for 100, 18 for 1,000.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 if TYPE_CHECKING:
     import xarray as xr
+
 
 RunValues = TypeVar("RunValues", "xr.DataArray", "xr.Dataset")
 
@@ -48,3 +77,133 @@ def compute_run_standard_error(values: RunValues, dim: str | Sequence[str] = "se
     array([ 1., nan])
     """
     return values.reduce(standard_error, dim)
+
+
+FALSE_ALARM_PROBABILITY = 0.01  # probability that some value exceeds the bound although theory is exact
+MIN_EFFECTIVE_SEED_FRACTION = 0.5  # effective seeds per seed, compared with known standard deviations
+NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
+MAX_SAMPLED_SEEDS = 64  # with more seeds, Student's distribution is close to normal
+
+
+def compute_deviation_bound(values: float, seeds: int | None) -> float:
+    """Compute the bound on the deviations of independent values, in standard errors.
+
+    If theory is exact, some value exceeds the bound with probability `FALSE_ALARM_PROBABILITY`.
+
+    Parameters
+    ----------
+    values
+        The number of independent values.
+    seeds
+        The number of seeds behind each estimated standard error, at least 2. None if the standard errors are known: the
+        bound then comes from the normal distribution.
+
+    Returns
+    -------
+    The bound, in standard errors.
+
+    Examples
+    --------
+    >>> (
+    ...     round(compute_deviation_bound(1, 64), 1), round(compute_deviation_bound(100, 64), 1),
+    ...     round(compute_deviation_bound(100, 8), 1)
+    ... )
+    (2.7, 4.2, 7.9)
+    >>> round(compute_deviation_bound(100, None), 1)
+    3.9
+    """
+    if seeds is None:
+        return float(-ndtri(_one_sided_tail_probability(values)))
+    return float(-stdtrit(seeds - 1, _one_sided_tail_probability(values)))
+
+
+def compute_min_seeds(values: int) -> int:
+    """Compute the minimum number of seeds needed to judge the deviations of independent values.
+
+    Parameters
+    ----------
+    values
+        The number of independent values.
+
+    Returns
+    -------
+    The number of seeds.
+
+    Examples
+    --------
+    >>> [compute_min_seeds(values) for values in (1, 100, 1000, 10_000)]
+    [8, 15, 18, 22]
+    """
+    max_bound, seeds = compute_deviation_bound(values, None) / np.sqrt(MIN_EFFECTIVE_SEED_FRACTION), 2
+    while compute_deviation_bound(values, seeds) > max_bound:
+        seeds += 1
+    return seeds
+
+
+def count_independent_values(counts: np.ndarray, runs: Callable[[int], np.ndarray], seeds: int) -> float:
+    r"""Count correlated values as an equivalent number :math:`M' = M\langle 1/k\rangle` of independent values.
+
+    Parameters
+    ----------
+    counts
+        The number of compared values for each parameter combination.
+    runs
+        Returns the runs of a parameter combination, shape (seeds, values); NaN where a seed has no value.
+    seeds
+        The number of seeds behind each estimated standard error.
+
+    Returns
+    -------
+    A number between 1 and the sum of `counts`; 0 if this sum is 0. The same runs give the same number.
+
+    Examples
+    --------
+    A value, its double, and one that is independent:
+
+    >>> x, y = np.random.default_rng(1).standard_normal((2, 32))
+    >>> round(count_independent_values(np.array([3]), lambda _: np.stack([x, 2 * x, y], axis=1), 32), 1)
+    2.0
+    """
+    values = int(counts.sum())
+    if not values:
+        return 0.0
+    rng = np.random.default_rng(0)
+    cells = rng.choice(len(counts), NUM_GAUSSIAN_SAMPLES, p=counts / values)
+    groups = [
+        _draw_exceeding_count(factor, min(seeds, MAX_SAMPLED_SEEDS), _one_sided_tail_probability(values), rng)
+        for cell, draws in zip(*np.unique(cells, return_counts=True), strict=True)
+        for factor in [_factorise_correlations(runs(cell))] * draws
+    ]
+    return max(1.0, values * float(np.mean(1 / np.array(groups))))
+
+
+def _one_sided_tail_probability(values: float) -> float:
+    """Return the probability that a given value exceeds the bound on a given side."""
+    return FALSE_ALARM_PROBABILITY / 2 / max(values, 1)
+
+
+def _factorise_correlations(runs: np.ndarray) -> np.ndarray:
+    """Return a matrix F such that F^T F contains the correlations of runs (seeds, values)."""
+    deviations = np.nan_to_num(runs - np.nanmean(runs, axis=0))
+    return np.asarray(np.linalg.qr(deviations / np.linalg.norm(deviations, axis=0), mode="r"))
+
+
+def _draw_exceeding_count(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
+    """Draw a Gaussian sample with a random value beyond the bound, and count all values beyond the bound."""
+    sample = rng.standard_normal((seeds, len(factor))) @ factor
+    column = rng.integers(factor.shape[1])
+    pushed = _draw_exceeding_sample(sample[:, column], tail, rng)
+    sample += np.outer(pushed - sample[:, column], factor[:, column] @ factor)  # shift the other values by regression
+    t = np.sqrt(seeds) * sample.mean(axis=0) / sample.std(axis=0, ddof=1)
+    return max(1, int(np.sum(np.abs(t) > -stdtrit(seeds - 1, tail))))
+
+
+def _draw_exceeding_sample(sample: np.ndarray, tail: float, rng: np.random.Generator) -> np.ndarray:
+    """Draw a Gaussian sample conditioned on t above the bound.
+
+    The given sample is rotated towards equal values, which leaves its norm unchanged.
+    """
+    seeds, deviations = len(sample), sample - sample.mean()
+    t = -stdtrit(seeds - 1, tail * (1 - rng.random()))
+    direction = t / np.sqrt(seeds) + deviations * np.sqrt((seeds - 1) / np.sum(deviations**2))
+    return np.asarray(direction * np.linalg.norm(sample) / np.linalg.norm(direction))

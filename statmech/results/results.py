@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statmech.errors import StoreError
-from statmech.results import store
-from statmech.results.dataset import scenario_from_dataset
-from statmech.results.shards import list_stores
-from statmech.results.status import read_status as status_of
-from statmech.results.stored_config import decode_attributes
-from statmech.results.stored_theory import adapt_theory, load_theory
-from statmech.scenarios.base import AbstractScenario
-from statmech.scenarios.composition import FigureKeyValue
+from statmech.keys.figure_key import FigureKeyValue
+from statmech.keys.scenario import AbstractScenario
+from statmech.stores import zarr_store
+from statmech.stores.dataset import decode_attributes, scenario_from_dataset
+from statmech.stores.shards import list_stores
+from statmech.stores.store_status import read_status as status_of
+from statmech.stores.stored_theory import adapt_theory, load_theory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,7 +35,7 @@ class Results:
     simulation, theory
         Datasets from `statmech.run` or `simulate.run`, and from `theory.solve`; None if missing.
     status
-        Finished, failed and missing runs of a stored simulation (`statmech.results.status.read_status`).
+        Finished, failed and missing runs of a stored simulation (`statmech.stores.store_status.read_status`).
     name
         Name of the config or folder.
     figure
@@ -107,16 +106,16 @@ def load_results(folder: str | Path) -> Results:
         raise StoreError(f"{path}: no results. `statmech run CONFIG --out {folder}` computes them")
     simulation, theory, status = None, None, None
     if has_simulation:
-        simulation = store.load(simulation_path)
+        simulation = zarr_store.load(simulation_path)
         scenario = scenario_from_dataset(simulation)
-        store.check_dataset_form(simulation_path, simulation, scenario)
+        zarr_store.check_dataset_form(simulation_path, simulation, scenario)
         theory = load_theory(theory_path, scenario)
         with suppress(StoreError):  # a store written in one piece does not record the states of runs
             status = status_of(simulation_path)
     else:
-        theory = store.load(theory_path)
+        theory = zarr_store.load(theory_path)
         scenario = scenario_from_dataset(theory)
-        store.check_dataset_form(theory_path, theory, scenario)
+        zarr_store.check_dataset_form(theory_path, theory, scenario)
     return Results(scenario, simulation, theory, status, folder.absolute().name, scenario.figure, folder)
 
 

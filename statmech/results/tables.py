@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from statmech.networks.specialisation import is_on_plateau
 from statmech.results import comparison
 from statmech.results.results import Results, as_results
+from statmech.students.network_error import is_on_plateau
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -4,21 +4,74 @@ Equations, and chains of a few order parameters, consist of many short sequentia
 steps than one core (see the tables in benchmarks/README.md), so that they stay on the CPU of a machine with a GPU. A
 device that the user chose in JAX (`jax_default_device`) is kept, as is a JAX without a CPU (`JAX_PLATFORMS=cuda`). Some
 theory needs NumPy and SciPy alone, and can also be solved without JAX.
+
+The accuracy of theory: full precision, or the precision that a chart can show.
+
+After each step of a slider, a chart must be redrawn within a tenth of a second, and it shows three digits only. The
+equations of inputs with hundreds of variances take longer at full precision.
+
+Single-threaded BLAS, for use within our own threads and for products too small to parallelise.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from threadpoolctl import ThreadpoolController
 
 from statmech.errors import MissingDeviceError
 
 if TYPE_CHECKING:
     import jax
+
+
+_CHART_ACCURACY: ContextVar[bool] = ContextVar("enough for charts", default=False)
+
+
+@contextmanager
+def use_chart_accuracy() -> Iterator[None]:
+    """Lower the accuracy of slow theory to a relative error of about 1e-5 within a `with` block.
+
+    >>> with use_chart_accuracy():
+    ...     is_chart_accuracy_active()
+    True
+    """
+    token = _CHART_ACCURACY.set(True)
+    try:
+        yield
+    finally:
+        _CHART_ACCURACY.reset(token)
+
+
+def is_chart_accuracy_active() -> bool:
+    """Return True if theory may have a relative error of about 1e-5.
+
+    >>> is_chart_accuracy_active()
+    False
+    """
+    return _CHART_ACCURACY.get()
+
+
+def use_one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context where every BLAS library of this process uses one thread."""
+    return _find_blas_libraries(len(sys.modules)).limit(limits=1, user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _find_blas_libraries(module_count: int) -> ThreadpoolController:
+    """Return the BLAS libraries that this process has loaded, cached by the number of imported modules.
+
+    The search takes 2 ms, and importing a module may load another library.
+    """
+    return ThreadpoolController()
+
 
 _DEVICE_COUNTER = itertools.count()
 

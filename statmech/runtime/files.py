@@ -1,18 +1,25 @@
-"""Atomic writes, and reads restricted to regular files of limited size."""
+"""Atomic writes, and reads restricted to regular files of limited size.
+
+Reader for CSV files of limited size, plain or compressed by gzip.
+"""
 
 from __future__ import annotations
 
+import csv
 import errno
+import gzip
+import io
 import os
 import secrets
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from statmech.errors import StoreError, make_unwritable_file_error
-from statmech.runtime import system
+from statmech.runtime import operating_system
 
 
 def write_atomically(path: Path, content: bytes, named_by_user: bool = False) -> None:
@@ -75,7 +82,7 @@ def read_bounded_file(path: Path, max_bytes: int) -> bytes:
 @contextmanager
 def open_regular_file(path: Path, max_bytes: int) -> Iterator[int]:
     """Open a regular file and yield its descriptor. Raises the same errors as `read_bounded_file`."""
-    descriptor = system.open_descriptor(path, os.O_RDONLY)
+    descriptor = operating_system.open_descriptor(path, os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -95,7 +102,7 @@ def open_regular_text_file(path: Path, flags: int) -> IO[str]:
     """
     check_replaceable(path)
     try:
-        descriptor = system.open_descriptor(path, flags, follow=False)
+        descriptor = operating_system.open_descriptor(path, flags, follow=False)
     except OSError as failure:
         raise make_unwritable_file_error(path, failure) from None
     mode = {os.O_RDONLY: "r", os.O_WRONLY: "a"}.get(flags & (os.O_WRONLY | os.O_RDWR), "r+")
@@ -143,11 +150,11 @@ def _replace_file(target: Path, content: bytes) -> None:
     mode = _get_permissions(target)
     scratch = target.with_name(f".{os.getpid()}-{secrets.token_hex(6)}.partial")
     # exclusive, so that no existing link is followed
-    descriptor = system.open_descriptor(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, follow=False)
+    descriptor = operating_system.open_descriptor(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, follow=False)
     try:
         with open(descriptor, "wb") as file:
             if mode is not None:
-                system.set_permissions(descriptor, mode)
+                operating_system.set_permissions(descriptor, mode)
             file.write(content)
         os.replace(scratch, target)
     except BaseException:
@@ -169,7 +176,60 @@ def _get_permissions(target: Path) -> int | None:
 
 
 def _write_to_device(path: Path, content: bytes) -> None:
-    descriptor = system.open_descriptor(path, os.O_WRONLY)  # fails for a pipe without a reader
-    system.make_blocking(descriptor)
+    descriptor = operating_system.open_descriptor(path, os.O_WRONLY)  # fails for a pipe without a reader
+    operating_system.make_blocking(descriptor)
     with open(descriptor, "wb") as file:
         file.write(content)
+
+
+MAX_COLUMNS, MAX_ENTRY_CHARACTERS = 10_000, 256  # in a NumPy array every string takes the memory of the longest
+
+
+def read_csv_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:
+    """Yield the rows of a CSV file, without its empty lines.
+
+    Parameters
+    ----------
+    path
+        The file, unpacked first if its name ends with .gz.
+    max_bytes
+        The maximum size of the file, packed and unpacked.
+
+    Raises
+    ------
+    OSError
+        For a pipe, a device, a file that is too large, damaged or not text, and for too many columns or letters.
+    """
+    lines: Any = None
+    try:
+        with open_regular_file(path, max_bytes) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            content = io.BytesIO(_decompress(path, max_bytes, file)) if path.suffix == ".gz" else file
+            lines = csv.reader(io.TextIOWrapper(content, "utf-8-sig", newline=""))
+            for row in filter(None, lines):
+                if len(row) > MAX_COLUMNS:
+                    raise _make_invalid_file_error(
+                        path, f"line {lines.line_num} has {len(row):,} columns, more than {MAX_COLUMNS:,}"
+                    )
+                if max(map(len, row)) > MAX_ENTRY_CHARACTERS:
+                    raise csv.Error
+                yield row
+    except UnicodeDecodeError:
+        raise _make_invalid_file_error(path, "is not text in UTF-8") from None
+    except csv.Error:  # also raised by a field of more than 131,072 characters
+        problem = f"line {lines.line_num} has an entry of more than {MAX_ENTRY_CHARACTERS:,} letters"
+        raise _make_invalid_file_error(path, problem) from None
+
+
+def _decompress(path: Path, max_bytes: int, file: io.BufferedReader) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=file) as packed:
+            content = packed.read(max_bytes + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise _make_invalid_file_error(path, "is cut or damaged: gzip cannot unpack it") from None
+    if len(content) > max_bytes:
+        raise make_too_large_error(path, max_bytes)
+    return content
+
+
+def _make_invalid_file_error(path: Path, problem: str) -> OSError:
+    return OSError(errno.EINVAL, problem, str(path))

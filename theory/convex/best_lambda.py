@@ -14,13 +14,11 @@ from threading import Lock
 
 import numpy as np
 
-from statmech.convex.losses import Loss, Square
-from statmech.convex.penalties import Penalty
+from statmech.convex.losses import Loss, Penalty, Square
 from statmech.convex.teachers import Teacher
-from statmech.convex.weights import WeightDistribution
-from statmech.population import InputPopulation
+from statmech.convex.weight_distributions import WeightDistribution
+from statmech.inputs.input_distributions import InputPopulation
 from theory.convex.empirical_risk import make_convex_equations
-from theory.convex.recovery import recovers_teacher
 from theory.convex.saddle_point import (
     ConvexEquations,
     PenaltyEquations,
@@ -30,6 +28,7 @@ from theory.convex.saddle_point import (
     follow_solution,
     solve_saddle_point,
 )
+from theory.convex.thresholds import recovers_teacher
 
 MAX_SEARCHED_LAMBDA, MIN_SEARCHED_LAMBDA = 1e6, 1e-10  # search range for the best lambda
 MAX_SCANNED_L1_STRENGTH_RATIO = 16.0  # relative to the strength from `estimate_moderate_l1_log_lambda`
@@ -72,7 +71,7 @@ def find_best_lambda(
     --------
     >>> from statmech.convex.losses import Square
     >>> from statmech.convex.teachers import LinearTeacher
-    >>> from statmech.convex.weights import Gauss
+    >>> from statmech.convex.weight_distributions import Gauss
     >>> find_best_lambda(Square(), LinearTeacher(noise=0.5), Penalty(), Gauss(), np.array([0.5, 2.0])).round(9)
     array([0.25, 0.25])
     """

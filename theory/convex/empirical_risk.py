@@ -8,19 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.limits import compute_interpolation_threshold, find_minimiser_interval
-from statmech.convex.losses import Loss, convert_to_stability_loss
-from statmech.convex.penalties import Penalty
+from statmech.convex.losses import Loss, Penalty, convert_to_stability_loss
+from statmech.convex.separability import compute_interpolation_threshold, find_minimiser_interval
 from statmech.convex.teachers import LabelTeacher, Teacher
-from statmech.convex.weights import WeightDistribution
-from statmech.population import InputPopulation
-from theory.convex.averages import (
+from statmech.convex.weight_distributions import WeightDistribution
+from statmech.inputs.input_distributions import InputPopulation
+from theory.convex.example_averages import (
     average_label_training_loss,
     average_residual_training_loss,
     compute_fresh_label_error,
 )
-from theory.convex.mode_sums import ModeWeightEquations
-from theory.convex.recovery import compute_response_at_recovery, recovers_teacher
 from theory.convex.saddle_point import (
     SOLUTION_RESIDUAL_TOL,
     ConvexEquations,
@@ -29,7 +26,8 @@ from theory.convex.saddle_point import (
     run_newton,
     solve_saddle_point,
 )
-from theory.convex.sides import IsotropicWeightEquations
+from theory.convex.thresholds import compute_response_at_recovery, recovers_teacher
+from theory.convex.weight_averages import IsotropicWeightEquations, ModeWeightEquations
 
 MIN_SUSCEPTIBILITY = 1e-12  # replaces 0, which has no finite logarithm
 ZERO_LIMIT_START_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0

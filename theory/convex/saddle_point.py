@@ -3,12 +3,12 @@ r"""Replica-symmetric equations of a learner that minimises a penalised convex l
 The learner minimises :math:`\sum_\mu\ell(x^\mu) + \lambda_1|\mathbf w|_1 + \tfrac12\lambda_2|\mathbf w|^2` over
 P = alpha N examples. Its angle theta to the teacher, its length :math:`l = |\mathbf w|/\sqrt N` and the
 susceptibility V of a field to a force on it follow from the averages A, B, C over the examples
-(`theory.convex.averages`), which are the hats
+(`theory.convex.example_averages`), which are the hats
 
 .. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
 
-and from the equations of the weights, which depend on inputs and penalty (`theory.convex.sides`). For isotropic inputs
-and :math:`\lambda_1 = 0` the equations are
+and from the equations of the weights, which depend on inputs and penalty (`theory.convex.weight_averages`). For
+isotropic inputs and :math:`\lambda_1 = 0` the equations are
 
 .. math:: l\cos\theta = \alpha C, \qquad l^2\sin^2\theta = \alpha B, \qquad \lambda_2V + \alpha A = 1 .
 
@@ -33,8 +33,8 @@ import numpy as np
 
 from statmech.convex.losses import Loss
 from statmech.convex.teachers import LabelTeacher, LinearTeacher, Teacher
-from theory.convex.averages import ExampleAverages, average_labelled_examples, average_over_residuals
-from theory.convex.sides import (
+from theory.convex.example_averages import ExampleAverages, average_labelled_examples, average_over_residuals
+from theory.convex.weight_averages import (
     HatsWithSlopes,
     HatVariables,
     LinearisedEquations,

@@ -35,15 +35,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.activations import Erf, Linear
+from statmech.keys.initial_states import StudentUnits
+from statmech.kinds.network import NetworkCell
 from statmech.numerics.gaussian import Array, get_legendre_rule
+from statmech.runtime.compiled_programs import fast_compiled_program
 from statmech.runtime.devices import use_cpu_double_precision
-from statmech.runtime.programs import fast_compiled_program
-from statmech.scenarios.network import NetworkCell
-from statmech.scenarios.network_matrices import StudentUnits
-from theory.networks.equations import MAX_NETWORK_BATCH_SIZE, make_solution_key
-from theory.numerics.dormand_prince import integrate, pad_times
-from theory.numerics.lanes import pad_with_last_member, solve_in_batches
+from statmech.students.activations import Erf, Linear
+from theory.networks.order_parameter_equations import MAX_NETWORK_BATCH_SIZE, make_solution_key
+from theory.numerics.runge_kutta import integrate, pad_times, pad_with_last_member, solve_in_batches
 
 MAX_REFINED_ERROR = 1e-3  # smaller eps_g are recomputed from differences
 MAX_SQUARED_DIFFERENCE = 0.05  # students with larger differences have not specialised

@@ -1,6 +1,7 @@
 """Trajectories of students and of their fluctuations for each parameter combination.
 
-Parameter combinations that share a compiled program are integrated in parallel (`theory.online.combinations`).
+Parameter combinations that share a compiled program are integrated in parallel
+(`theory.online.order_parameter_equations`).
 """
 
 from __future__ import annotations
@@ -12,19 +13,18 @@ import jax
 import numpy as np
 
 from statmech.errors import DivergedStudentError, SolverError
+from statmech.kinds.online_student import OnlineCell
 from statmech.numerics.gaussian import Array
-from statmech.order_parameters import angle_from_versine
-from statmech.parameters import RealParameterFamily, get_real_parameter_family
+from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
+from statmech.runtime.compiled_programs import pad_array_length
 from statmech.runtime.devices import use_cpu_double_precision
-from statmech.runtime.forks import record_jax_use
-from statmech.runtime.programs import pad_array_length
-from statmech.scenarios.online_student import OnlineCell
-from theory.fluctuations import student_fluctuations
-from theory.fluctuations.student_fluctuations import StudentFluctuations
-from theory.numerics.dormand_prince import pad_times
-from theory.numerics.pieces import split_times_into_pieces
-from theory.online.combinations import StudentBatch, StudentSolverOptions, solve_batch
-from theory.online.students import Students, make_initial_students
+from statmech.runtime.operating_system import record_jax_use
+from statmech.students.order_parameters import angle_from_versine
+from theory.numerics.runge_kutta import pad_times, split_times_into_pieces
+from theory.online import student_fluctuations
+from theory.online.order_parameter_equations import StudentBatch, StudentSolverOptions, solve_batch
+from theory.online.student_fluctuations import StudentFluctuations
+from theory.online.student_states import Students, make_initial_students
 
 MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
 MAX_STEPS = 2_000_000

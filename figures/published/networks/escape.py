@@ -18,11 +18,11 @@ from scipy.special import erf
 
 from figures.legends import make_line_handle, make_points_handle
 from figures.panels import add_title_and_legend, make_figure
-from figures.published.networks.escapes import find_escape_times
+from figures.published.networks.escape_times import find_escape_times
 from figures.style import THEORY_COLOUR, draw_mean_points, get_curve_style
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import normal_density
-from statmech.results.dataset import scenario_from_dataset
+from statmech.stores.dataset import scenario_from_dataset
 from theory import escape
 
 SWEEP_AXES = ("N",)  # sweep axes that this figure shows

@@ -14,11 +14,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures import arrangement
 from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, draw_guide, make_figure, modify_scenario, set_log_axes
-from figures.published import parallel_axes
 from figures.style import CURVE_MARKERS, THEORY_COLOUR, draw_seed_means, get_curve_style, make_shades
-from statmech.results.dataset import scenario_from_dataset
+from statmech.stores.dataset import scenario_from_dataset
 from theory import noise_floor, solve
 
 UNIT_COUNT_KEYS = ("M", "K")
@@ -37,7 +37,7 @@ DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the last error against K for each M, and the error against time for the smallest M."""
-    parallel_axes.check_parallel_axes("noise_floor", theory, UNIT_COUNT_KEYS)
+    arrangement.check_parallel_axes("noise_floor", theory, UNIT_COUNT_KEYS)
     floors = np.ravel(noise_floor(scenario_from_dataset(theory), stable=False))
     units = sorted(set(theory.M.values.tolist()))
     figure, (late, time_course) = make_figure(3.6, 1, 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published import best_control
+from figures.published import control_panels
 
 SWEEP_AXES = ("eta",)  # sweep axes that this figure shows
 REQUIRED_VARIABLES = ("protocol",)
@@ -22,4 +22,4 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error on each task, the learning rate and the fraction of the first task."""
-    return best_control.draw("optimal_protocol", simulation, theory, "eta", log="y")
+    return control_panels.draw("optimal_protocol", simulation, theory, "eta", log="y")

@@ -24,10 +24,14 @@ from figures.panels import (
     set_heading,
     set_log_axes,
 )
-from figures.published.networks.escapes import align_runs_at_escape, find_escape_times, split_own_and_other_overlaps
+from figures.published.networks.escape_times import (
+    align_runs_at_escape,
+    find_escape_times,
+    split_own_and_other_overlaps,
+)
 from figures.style import CURVE_COLOURS, NO_LEGEND_GID, THEORY_COLOUR
 from statmech.errors import ConfigError
-from statmech.results.dataset import scenario_from_dataset
+from statmech.stores.dataset import scenario_from_dataset
 from theory import solve
 
 SWEEP_AXES = ()  # sweep axes that this figure shows

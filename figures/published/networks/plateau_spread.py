@@ -1,6 +1,6 @@
 r"""Plateaus of networks for inputs with the variances 1 - D and 1 + D: eps_g against t, and escape times.
 
-A run escapes when :math:`|R_{11}+R_{22}-R_{12}-R_{21}|/2` reaches 1/4 (`figures.published.networks.escapes`).
+A run escapes when :math:`|R_{11}+R_{22}-R_{12}-R_{21}|/2` reaches 1/4 (`figures.published.networks.escape_times`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from figures.panels import (
     modify_scenario,
     select_with_dense_theory,
 )
-from figures.published.networks.escapes import find_escape_times
+from figures.published.networks.escape_times import find_escape_times
 from figures.style import THEORY_COLOUR, draw_mean_points
 from statmech.errors import ConfigError
-from statmech.inputs import Spectrum
-from statmech.results.dataset import scenario_from_dataset
+from statmech.inputs.input_distributions import Spectrum
+from statmech.stores.dataset import scenario_from_dataset
 from theory import plateau, solve
 
 SWEEP_AXES = ("inputs",)  # sweep axes that this figure shows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.published import best_control
+from figures.published import control_panels
 
 SWEEP_AXES = ("protocol",)  # sweep axes that this figure shows
 REQUIRED_VARIABLES = ("protocol",)
@@ -18,4 +18,4 @@ CAPTION = (
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the error on each task, and the optimal fraction of the first task."""
-    return best_control.draw("replay", simulation, theory, "protocol", log="y")
+    return control_panels.draw("replay", simulation, theory, "protocol", log="y")

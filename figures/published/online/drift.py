@@ -14,9 +14,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures import arrangement
 from figures.legends import make_curve_handle
 from figures.panels import add_title_and_legend, draw_guide, make_figure, modify_scenario, set_log_axes
-from figures.published import parallel_axes
 from figures.style import NO_LEGEND_GID, SMALL_FONT_SIZE, draw_seed_means, get_curve_style, get_kind_label
 from statmech.errors import ConfigError
 from theory import stationary
@@ -45,7 +45,7 @@ LINES_CAPTION = r"Lines: stationary states of the order-parameter equations, $N\
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the stationary eps_g against the drift, with a line and points per rule."""
-    parallel_axes.check_parallel_axes("drift", theory, RULE_DRIFT_DECAY_KEYS)
+    arrangement.check_parallel_axes("drift", theory, RULE_DRIFT_DECAY_KEYS)
     figure, ax = make_figure(4.0)
     drifts = np.geomspace(MIN_DRIFT, max(1.0, float(np.max(theory.drift))), DRIFT_LINE_POINTS)
     states = {

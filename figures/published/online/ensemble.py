@@ -5,8 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
-from figures.grid_of_panels import make_panel_grid
-from figures.panels import add_title_and_legend, solve_dense_theory
+from figures.panels import add_title_and_legend, make_panel_grid, solve_dense_theory
 from figures.published.online import ensemble_panels
 from figures.style import PAGE_WIDTH, get_curve_style, get_kind_label
 

@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from figures.grid_of_panels import make_panel_grid
 from figures.legends import make_line_handle, make_points_handle
-from figures.panels import GUIDE_STYLE, add_title_and_legend, draw_guide, solve_dense_theory
+from figures.panels import GUIDE_STYLE, add_title_and_legend, draw_guide, make_panel_grid, solve_dense_theory
 from figures.style import (
     COLUMN_WIDTH,
     CURVE_COLOURS,

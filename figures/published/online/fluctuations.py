@@ -18,7 +18,7 @@ from figures.panels import add_title_and_legend, draw_guide, make_figure, modify
 from figures.style import THEORY_COLOUR, draw_mean_points, get_curve_style, get_kind_label, nested_marker_size
 from statmech.errors import ConfigError
 from statmech.numerics.gaussian import normal_density
-from statmech.results.corrections import predict_mean_and_std
+from statmech.results.comparison import predict_mean_and_std
 from theory.solutions import solve_line
 
 SWEEP_AXES = ("rule", "N")  # sweep axes that this figure shows

@@ -24,14 +24,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures import arrangement
 from figures.legends import make_curve_handle, make_line_handle, make_points_handle
 from figures.panels import add_title_and_legend, draw_guide, make_figure, modify_scenario
-from figures.published import parallel_axes
 from figures.style import CURVE_COLOURS, draw_seed_means, get_kind_label
 from statmech.errors import ConfigError
+from statmech.kinds.online_perceptron import Scenario
 from statmech.numerics.gaussian import normal_cdf, normal_density
-from statmech.results.dataset import scenario_from_dataset
-from statmech.scenarios.online import Scenario
+from statmech.stores.dataset import scenario_from_dataset
 from theory import solve
 
 RULE_FLIP_SCHEDULE_KEYS = ("rule", "assumed_flip", "flip", "schedule")
@@ -53,7 +53,7 @@ LINES_CAPTION = ""
 
 def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw late errors against the flip probability, with one panel per power of t."""
-    parallel_axes.check_parallel_axes("noise_optimal", theory, RULE_FLIP_SCHEDULE_KEYS)
+    arrangement.check_parallel_axes("noise_optimal", theory, RULE_FLIP_SCHEDULE_KEYS)
     if not _has_several_flips(scenario_from_dataset(theory)):
         raise ConfigError(
             f'the figure "noise_optimal" requires each of {", ".join(RULE_SCHEDULE_LABELS)} at several increasing flips'

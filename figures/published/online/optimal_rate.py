@@ -9,9 +9,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.legends import make_line_handle
-from figures.published import best_control
+from figures.published import control_panels
 from figures.style import NO_LEGEND_GID
-from statmech.results.dataset import scenario_from_dataset
+from statmech.stores.dataset import scenario_from_dataset
 
 SWEEP_AXES = ("eta",)  # sweep axes that this figure shows
 LATE_ERROR_STYLE: dict[str, Any] = {"color": "0.6", "linewidth": 0.8}
@@ -26,7 +26,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw eps_g in one panel, and the best learning rate in another."""
     is_perceptron = scenario_from_dataset(theory).rule == "perceptron"
     extra_keys = [make_line_handle(r"$4/(\pi(t+\pi))$", **LATE_ERROR_STYLE)] if is_perceptron else []
-    figure = best_control.draw("optimal_rate", simulation, theory, "eta", log="xy", extra_handles=extra_keys)
+    figure = control_panels.draw("optimal_rate", simulation, theory, "eta", log="xy", extra_handles=extra_keys)
     if is_perceptron:
         t = np.geomspace(float(theory.t[theory.t > 0].min()), float(theory.t.max()), 100)
         figure.axes[0].plot(t, 4 / np.pi / (t + np.pi), zorder=0, gid=NO_LEGEND_GID, **LATE_ERROR_STYLE)

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 from figures.style import NO_LEGEND_GID, SMALL_FONT_SIZE
 from statmech.errors import ConfigError
-from statmech.inputs import PowerLaw
-from statmech.results.dataset import scenario_from_dataset
+from statmech.inputs.input_distributions import PowerLaw
+from statmech.stores.dataset import scenario_from_dataset
 
 SWEEP_AXES = ("inputs",)  # sweep axes that this figure shows
 GUIDE_START_FACTOR, GUIDE_STOP_FACTOR, GUIDE_HEIGHT_FACTOR = (

@@ -15,9 +15,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures.derived_data import select_last_recorded
 from figures.legends import make_points_handle
 from figures.panels import add_panel_letters, add_title_and_legend, make_figure
-from figures.published.stored_examples.stored_runs import select_last_recorded
 from figures.style import CURVE_DASHES, draw_mean_points, draw_seed_means, get_curve_style
 from theory import capacity, separable_fraction
 

@@ -10,6 +10,12 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.derived_data import (
+    CONVERGENCE_FILL_NOTE,
+    choose_log_axis_for_alphas,
+    get_recorded_dimension,
+    select_last_recorded,
+)
 from figures.panels import (
     add_panel_letters,
     add_title_and_legend,
@@ -18,12 +24,6 @@ from figures.panels import (
     draw_panel,
     make_figure,
     solve_dense_theory,
-)
-from figures.published.stored_examples.stored_runs import (
-    CONVERGENCE_FILL_NOTE,
-    choose_log_axis_for_alphas,
-    get_recorded_dimension,
-    select_last_recorded,
 )
 from figures.style import THEORY_COLOUR
 

@@ -13,13 +13,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.derived_data import CONVERGENCE_FILL_NOTE, get_recorded_dimension, select_last_recorded
 from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, combine_with_lines, draw_panel, make_figure, solve_dense_theory
-from figures.published.stored_examples.stored_runs import (
-    CONVERGENCE_FILL_NOTE,
-    get_recorded_dimension,
-    select_last_recorded,
-)
 from theory import noisy_capacity
 
 SWEEP_AXES = ("flip", "alpha")  # sweep axes that this figure shows

@@ -15,10 +15,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures.derived_data import select_last_recorded
 from figures.panels import add_panel_letters, add_title_and_legend, draw_guide, draw_panel, make_figure
-from figures.published.stored_examples.stored_runs import select_last_recorded
-from statmech.learners import STOP_REASONS
 from statmech.results.results import as_results
+from statmech.students.learners import STOP_REASONS
 
 SWEEP_AXES = ("stop", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("minover",)}

@@ -11,9 +11,9 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.derived_data import get_recorded_dimension
 from figures.legends import make_curve_handle, make_line_handle
 from figures.panels import add_panel_letters, add_title_and_legend, draw_guide, make_figure, set_log_axes
-from figures.published.stored_examples.stored_runs import get_recorded_dimension
 from figures.style import (
     COLUMN_WIDTH,
     SMALL_FONT_SIZE,

@@ -11,13 +11,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.derived_data import select_last_recorded
 from figures.panels import add_title_and_legend, draw_panel, make_figure
-from figures.published.stored_examples.stored_runs import select_last_recorded
 from figures.style import COLUMN_WIDTH
 from statmech.errors import ConfigError
 from statmech.results.results import as_results
 from theory import mistake_bound
-from theory.stored_examples.learning_curves import solve_learner_curve
+from theory.stored_examples.replica_theory import solve_learner_curve
 
 SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("perceptron", "max_stability")}

@@ -19,10 +19,10 @@ from matplotlib.ticker import MultipleLocator
 
 from figures.panels import add_panel_letters, draw_legend_below, make_figure, set_log_axes
 from figures.style import CURVE_COLOURS, NO_LEGEND_GID, choose_drawn_steps
-from simulate.learners.convergence import UpdateHistory, compute_update_history
-from simulate.learners.examples import draw_data_set as draw_examples
+from simulate.learners.learner_interface import draw_data_set as draw_examples
+from simulate.learners.perceptron_convergence import UpdateHistory, compute_update_history
 from statmech.errors import ConfigError
-from statmech.results.dataset import scenario_from_dataset
+from statmech.stores.dataset import scenario_from_dataset
 
 SWEEP_AXES = ("learner",)  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("perceptron", "max_stability")}

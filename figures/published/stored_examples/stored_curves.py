@@ -5,6 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from matplotlib.figure import Figure
 
+from figures.derived_data import CONVERGENCE_FILL_NOTE, select_last_recorded
 from figures.panels import (
     add_panel_letters,
     add_title_and_legend,
@@ -14,7 +15,6 @@ from figures.panels import (
     make_figure,
     solve_dense_theory,
 )
-from figures.published.stored_examples.stored_runs import CONVERGENCE_FILL_NOTE, select_last_recorded
 
 SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
 CAPTION = (

@@ -1,0 +1,1 @@
+"""Published figures of classifiers on real data: boosting, attention, stopping and cross-validation."""

@@ -1,0 +1,212 @@
+"""Panels for the columns of Tables 1 and 2 of Jackson & Craven.
+
+Each classifier has a row with the measured value above the paper's values.
+
+Points and error bars for means over cross-validation folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures.curves import compute_mean_and_error
+from figures.legends import make_line_handle
+from figures.panels import draw_legend_below, make_figure
+from figures.style import CURVE_COLOURS, JOINING_LINE_STYLE, NO_LEGEND_GID, get_curve_style, set_log_ticks
+from statmech.classification import study_tables as paper
+from statmech.classification.classifiers import CLASSIFIERS
+from statmech.classification.study_tables import PairedTest, iterate_paired_tests
+from statmech.inputs.data_sets import GENERATED_DATA_SOURCES, find_data_source, get_cached_data_set
+from statmech.numerics.statistics import compute_run_standard_error
+from statmech.stores.dataset import scenario_from_dataset
+
+FOLD_MEAN_STYLE: dict[str, Any] = {"linestyle": "-", "markersize": 3.5}
+MAX_INDEPENDENT_SAMPLE_FRACTION = 0.1  # samples of at most this fraction of a data set hardly overlap
+
+
+def has_independent_seed_samples(simulation: xr.Dataset, data: str) -> bool:
+    """Return True if every seed draws a separate small sample of a generated data set."""
+    examples = scenario_from_dataset(simulation).examples
+    return (
+        data in GENERATED_DATA_SOURCES
+        and examples is not None
+        and bool(examples <= MAX_INDEPENDENT_SAMPLE_FRACTION * get_cached_data_set(data).y.size)
+    )
+
+
+def draw_fold_means(
+    ax: Axes, x: Any, values: Any, index: int, independent_examples: bool = False, **kwargs: Any
+) -> None:
+    """Draw means over shuffles and folds with standard errors, joined by a thin grey line.
+
+    Standard errors are taken over folds and averaged over shuffles, or over seeds with independent examples.
+    """
+    mean, error = compute_mean_and_error(values)
+    if independent_examples and values.sizes["seed"] > 1:
+        error = compute_run_standard_error(values.mean("fold"), "seed")
+    style = {**get_curve_style(index), **FOLD_MEAN_STYLE, **kwargs}
+    ax.plot(x, mean, **{**JOINING_LINE_STYLE, "linestyle": style["linestyle"]})
+    ax.errorbar(x, mean, yerr=error, **style | {"linestyle": "none"})
+
+
+MARKERS_CAPTION = (
+    "Circles: measured by cross-validation. Open diamonds: values of Jackson & Craven, two where the scan of the paper "
+    "allows two readings. Data sets marked as stand-ins replace the data of the paper."
+)
+POINTS_CAPTION = (
+    "Points: means over folds (ten, or the folds supplied with the data) and shuffles; bars: standard errors over "
+    "folds."
+)
+SIGNIFICANCE_CAPTION = (
+    "Stars (plus signs): significantly less (more) accurate than boosting, by a paired two-tailed t-test over folds at "
+    "p <= 0.05; a fraction gives the number of shuffles with this result."
+)
+SIGNIFICANCE_LABEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
+MARKER_ROW_OFFSET = 0.17  # measured values above the middle of a row, published values below
+ROW_HEIGHT_INCHES = 0.3
+GREY_MARKER_STYLE: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
+LESS_ACCURATE_SYMBOL = "\N{ASTERISK OPERATOR}"
+
+
+def draw_accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+    """Draw accuracies in per cent, with a star if boosting is significantly better."""
+    for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
+        _draw_measured_value(
+            ax,
+            row,
+            name,
+            100 * test.means["accuracy"],
+            100 * test.error,
+            _format_significance(test, study.sizes["seed"]),
+        )
+        star = LESS_ACCURATE_SYMBOL if name in paper.CLASSIFIERS_WORSE_THAN_BOOSTING.get(data, ()) else ""
+        _draw_published_values(ax, row, name, paper.PUBLISHED_ACCURACY.get(data, {}).get(name, ()), star)
+    _label_rows(ax, study)
+    ax.set(xlabel="accuracy (%)", title=find_data_source(data).title_with_stand_in_mark)
+    ax.margins(x=0.24)
+
+
+def draw_weight_count_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+    """Draw the number of weights of each classifier on a logarithmic axis."""
+    for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
+        if test.means["nonzero_weights"] > 0:
+            _draw_measured_value(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
+        _draw_published_values(ax, row, name, paper.PUBLISHED_WEIGHT_COUNTS.get(data, {}).get(name, ()))
+    _label_rows(ax, study)
+    ax.set(xlabel="weights", title=find_data_source(data).title_with_stand_in_mark, xscale="log")
+    ax.margins(x=0.1)
+    set_log_ticks(ax.xaxis)
+
+
+def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
+    """Add a legend for the markers of accuracy panels."""
+    marker_style: dict[str, Any] = GREY_MARKER_STYLE | {"markersize": 6}
+    stars = [
+        make_line_handle(
+            f"{comparison} accurate than boosting, {SIGNIFICANCE_LABEL}", marker=rf"${mark}$", **marker_style
+        )
+        for mark, comparison in ((r"\ast", "less"), ("+", "more"))
+    ]
+    draw_legend_below(figure, [*_make_marker_handles(study, paper.PUBLISHED_ACCURACY), *stars], columns=2)
+
+
+def add_weight_count_legend(figure: Figure, study: xr.Dataset) -> None:
+    """Add a legend for the markers of weight-count panels."""
+    draw_legend_below(figure, _make_marker_handles(study, paper.PUBLISHED_WEIGHT_COUNTS), columns=3)
+
+
+def _make_marker_handles(study: xr.Dataset, published_values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
+    """Return the legend handles for measured and published values."""
+    published = [
+        published_values.get(str(data), {}).get(str(name), ())
+        for data in study.data.values
+        for name in study.classifier.values
+    ]
+    diamond: dict[str, Any] = GREY_MARKER_STYLE | {"marker": "D", "markerfacecolor": "white"}
+    handles = [
+        make_line_handle("measured, \N{PLUS-MINUS SIGN} standard error over folds", marker="o", **GREY_MARKER_STYLE)
+    ]
+    if any(published):
+        handles.append(make_line_handle("paper", **diamond))
+    return handles
+
+
+def draw_panel_per_data_set(study: xr.Dataset, draw_panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
+    """Draw one panel per data set, with one row and one colour per classifier."""
+    sets = [str(name) for name in study.data.values]
+    figure, _ = make_figure(compute_figure_height(study), 1, len(sets), sharey=True)
+    for ax, data in zip(figure.axes, sets, strict=True):
+        draw_panel(ax, study, data)
+    return figure
+
+
+def compute_figure_height(study: xr.Dataset, panel_rows: int = 1) -> float:
+    """Return the height in inches of a figure with rows of panels and a legend."""
+    return panel_rows * (0.75 + ROW_HEIGHT_INCHES * study.sizes["classifier"]) + 0.45
+
+
+def _run_tests_against_boosting(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
+    """Compare each classifier with boosting on one data set, and return the tests by name."""
+    tests = iterate_paired_tests(study.sel(data=[data]))
+    return {str(test.cell["classifier"]): test for test in tests}
+
+
+def _format_significance(test: PairedTest, num_shuffles: int) -> str:
+    """Return the star or plus sign that marks a significant difference.
+
+    A fraction follows if the difference is significant only in some shuffles.
+    """
+    pairs = ((LESS_ACCURATE_SYMBOL, test.worse_shuffles), ("+", test.better_shuffles))
+    return " ".join(
+        f"{mark}" if count == num_shuffles else f"{mark}{count}/{num_shuffles}" for mark, count in pairs if count
+    )
+
+
+def _get_classifier_colour(name: str) -> str:
+    return CURVE_COLOURS[list(CLASSIFIERS).index(name) % len(CURVE_COLOURS)]
+
+
+def _draw_measured_value(ax: Axes, row: int, name: str, mean: float, error: float, annotation: str = "") -> None:
+    colour = _get_classifier_colour(name)
+    marker_style: dict[str, Any] = {
+        "marker": "o",
+        "color": colour,
+        "linestyle": "none",
+        "gid": NO_LEGEND_GID,
+    }  # no legend entry, as the row names the classifier
+    ax.errorbar(mean, row - MARKER_ROW_OFFSET, xerr=error, zorder=3, **marker_style)
+    _annotate_point(ax, mean + (error if error == error else 0), row - MARKER_ROW_OFFSET, annotation)
+
+
+def _draw_published_values(ax: Axes, row: int, name: str, values: tuple[float, ...], annotation: str = "") -> None:
+    if not values:
+        return
+    colour, rows = _get_classifier_colour(name), [row + MARKER_ROW_OFFSET] * len(values)
+    marker_style: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": NO_LEGEND_GID}
+    ax.plot(sorted(values), rows, "D", zorder=2, **marker_style)
+    _annotate_point(ax, max(values), row + MARKER_ROW_OFFSET, annotation)
+
+
+def _annotate_point(ax: Axes, x: float, y: float, annotation: str) -> None:
+    text_options: dict[str, Any] = {
+        "textcoords": "offset points",
+        "va": "center_baseline",
+        "fontsize": 7,
+        "color": "0.2",
+    }
+    ax.annotate(annotation, (x, y), (4, 0), **text_options)
+
+
+def _label_rows(ax: Axes, study: xr.Dataset) -> None:
+    names = [str(name) for name in study.classifier.values]
+    ax.set_yticks(range(len(names)), [CLASSIFIERS[name].label for name in names])
+    for row in range(len(names) - 1):
+        ax.axhline(row + 0.5, color="0.9", linewidth=0.6, zorder=0)
+    ax.set_ylim(len(names) - 0.45, -0.55)
+    ax.tick_params(axis="y", length=0)

@@ -1,1 +1,0 @@
-"""Figures of classifiers evaluated by cross-validation."""

@@ -1,0 +1,4 @@
+"""Figures of students that minimise a convex loss.
+
+Figures of message passing.
+"""

@@ -1,1 +1,0 @@
-"""Figures of students that minimise a convex loss."""

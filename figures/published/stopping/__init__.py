@@ -1,1 +1,0 @@
-"""Figures of stopping boundaries and of the Attentive Perceptron."""

@@ -1,0 +1,1 @@
+"""Simulation of classifiers on real data, with scikit-learn estimators in `estimators`."""

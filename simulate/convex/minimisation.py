@@ -1,0 +1,98 @@
+r"""The limit of a vanishing penalty: among all minima of the loss, the smallest penalty.
+
+If a student can minimise the loss of every example, the penalty is minimised under these constraints: least squares of
+minimum norm, basis pursuit (l1), maximum stability (hinge and squared hinge). Otherwise the loss alone is minimised. A
+strictly decreasing loss has no minimum on separable examples.
+
+Minimisers of a loss with a penalty at finite N, each with a certificate of its distance from the minimum.
+
+| loss | penalty | method |
+|---|---|---|
+| smooth, its curvature may jump | l2 | Newton's in min(N, P) dimensions (`newton`) |
+| with kinks, or any | any, or one with l1 | interior points (`minimise_by_interior_point`) |
+| any | a vanishing one | the smallest penalty among the minima of the loss (`vanishing_penalty`) |
+
+For random inputs of many dimensions conjugate gradients are faster than factored matrices, and message passing is
+faster than interior points. They are tried first, and their result is used if its certificate holds. Once the signs of
+the weights no longer change, solving the remaining equations may cost less than further steps (`active_set`).
+
+Choice of the minimisation method for a loss and a penalty.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulate.convex.interior_point import minimise_by_interior_point
+from simulate.convex.message_passing import try_quick_message_passing
+from simulate.convex.newton import minimise_by_newton
+from simulate.convex.objective_and_certificates import (
+    MIN_OBJECTIVE,
+    Minimum,
+    Problem,
+    bound_relative_gap,
+    make_constraints,
+    make_missing_minimum,
+    split_loss_at_kinks,
+)
+from simulate.convex.separability import Separation, find_separation
+from statmech.convex.separability import find_minimiser_interval
+
+
+def minimise(problem: Problem) -> Minimum:
+    """Minimise a problem whose penalty does not vanish.
+
+    For a vanishing penalty see `simulate.convex.minimisation`.
+    """
+    if problem.l1 == 0 and not problem.loss.kinks:
+        return minimise_by_newton(problem)
+    if problem.is_large and not problem.num_unpenalised_weights:
+        minimum = try_quick_message_passing(problem)
+        if minimum.converged:
+            return minimum
+    minimum = minimise_by_interior_point(problem, split_loss_at_kinks(problem.loss))
+    # with many examples on kinks, rounding errors dominate the slopes: the weights determine better ones
+    return (
+        minimum if minimum.converged else Minimum(minimum.w, min(minimum.gap, bound_relative_gap(problem, minimum.w)))
+    )
+
+
+def minimise_vanishing_penalty(problem: Problem, separation: Separation | None = None) -> Minimum:
+    """Find the minimum in the limit of a vanishing penalty.
+
+    The factors of the penalty are the factors at lam = 1. Whether labels can be `separation` is determined if it is not
+    given.
+    """
+    best = find_minimiser_interval(problem.loss)
+    low, high = (best.low, best.high) if best else (np.inf, np.inf)
+    P, N = problem.B.shape
+    if np.isfinite(high):
+        return _minimise_under_bounds(problem, low, high) if P <= N else _minimise_loss_alone(problem, None)
+    result = separation or find_separation(problem.B)
+    if not result.exists:
+        return _minimise_loss_alone(problem, result.w)
+    return make_missing_minimum(N) if np.isinf(low) else _minimise_under_bounds(problem, low, high)
+
+
+def _minimise_under_bounds(problem: Problem, low: float, high: float) -> Minimum:
+    """Minimise the penalty with all arguments of the loss between these bounds."""
+    P, N = problem.B.shape
+    if low == high and (problem.l1 == 0 or P == N):
+        return _find_min_norm_solution(problem, low)
+    return minimise_by_interior_point(problem, make_constraints(low, high))
+
+
+def _find_min_norm_solution(problem: Problem, target: float) -> Minimum:
+    """Find the shortest w with c + B w = target.
+
+    The gap is the excess of the loss over its minimum, relative to the loss at w = 0.
+    """
+    w = np.linalg.lstsq(problem.B, target - problem.c, rcond=None)[0]
+    excess = np.sum(problem.loss.value(problem.x(w)) - problem.loss.value(np.full(1, target)))
+    return Minimum(w, float(excess / max(problem.scale, MIN_OBJECTIVE)))
+
+
+def _minimise_loss_alone(problem: Problem, start: np.ndarray | None) -> Minimum:
+    """Minimise the loss without a penalty."""
+    bare = problem._replace(l1=0.0, l2=0.0)
+    return minimise(bare) if bare.loss.kinks else minimise_by_newton(bare, start)

@@ -1,5 +1,0 @@
-"""Learners as scikit-learn estimators: `from simulate.learners import SparsePerceptron`."""
-
-from statmech.runtime.extras import require_modules
-
-require_modules("an estimator", "estimators", "sklearn", "numba")

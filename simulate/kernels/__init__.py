@@ -1,1 +1,0 @@
-"""The kernels: each simulates one trajectory or one batch of trajectories, without files or scenarios."""

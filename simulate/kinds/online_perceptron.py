@@ -1,0 +1,171 @@
+"""Simulation of online learning, with batches of seeds distributed over all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from simulate.execution.work_units import UnitResult
+from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, is_defined_by_statmech
+from simulate.online import gram_engine, grouped_gram_engine, perceptrons, weight_vector_engine
+from simulate.online.learning_steps import EngineTask
+from statmech.errors import DivergedStudentError, ScenarioError
+from statmech.keys.variables import LOCAL_FIELD_DESCRIPTIONS
+from statmech.kinds.online_perceptron import Scenario
+from statmech.kinds.online_student import OnlineCell
+from statmech.parameters.parameter_fields import get_real_parameter_family
+from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
+from statmech.students.ensemble_vote import (
+    MAX_EXACT_STUDENTS,
+    NUM_TEST_CIRCLES,
+    choose_test_circle_count,
+    draw_random_circles,
+    few_student_vote_error,
+    measure_near_equal_vote_error,
+)
+
+EXACT_LENGTH_LIMIT_BY_DTYPE = {
+    "float64": 1e150,
+    "float32": 1e15,
+}  # bounds length and 1/length, so that their squares stay representable after sums or division by N
+VOTE_FIELDS_PER_BLOCK = 2**17  # with smaller blocks, threads mostly wait for the interpreter lock
+
+
+class Simulator(BatchSimulator[OnlineCell]):
+    """Simulator of online learning, with batches of seeds on the requested engine if it is exact."""
+
+    source = "weight vectors or order parameters on line"
+    float32_limited_rates = ("decay", "drift")
+    scenario: Scenario
+
+    def describe_task(self, cell: OnlineCell, other_cells: Sequence[OnlineCell] = ()) -> EngineTask:
+        """Describe the perceptrons of a cell, and of other cells with the same program, to the engine."""
+        return perceptrons.make_perceptron_task(cell, self.scenario.dtype, other_cells)
+
+    def choose_engine(self, cell: OnlineCell) -> ModuleType:
+        """Return the requested engine, the engine of groups, or the direct engine if the Gram engine is not exact."""
+        requested = super().choose_engine(cell)
+        if gram_engine.supports_inputs(cell.inputs) or requested is weight_vector_engine:
+            return requested
+        return grouped_gram_engine if cell.num_gram_variance_groups else weight_vector_engine
+
+    def get_remarks_before_run(self) -> list[str]:
+        """Return a remark if the engine differs from the requested engine."""
+        if self.scenario.engine == "vectors" or all(
+            self.choose_engine(cell) is not weight_vector_engine for cell in self._iterate_representative_cells()
+        ):
+            return []
+        return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
+
+    def get_program_key(self, cell: OnlineCell) -> Hashable:
+        """Return the rule's family, the sizes and the quantities that change with time.
+
+        The key is None for a schedule (its rates round differently in wide programs), for functions of time and for a
+        user's rule: such cells are simulated alone.
+        """
+        if not is_defined_by_statmech(cell.rule) or cell.schedule is not None or cell.controls:
+            return None
+        return (
+            get_real_parameter_family(cell.rule),
+            cell.K,
+            cell.N,
+            cell.drift > 0,
+            bool(cell.nondefault_time_dependence),
+        )
+
+    def has_same_bits_when_wide(self, cell: OnlineCell) -> bool:
+        """Return True for one or two students with constant rates, in float64."""
+        return cell.K <= 2 and not cell.nondefault_time_dependence and self.scenario.dtype == "float64"
+
+    def run(self, unit: BatchUnit[OnlineCell]) -> list[UnitResult]:
+        """Simulate the variables of each cell for a batch of seeds."""
+        scenario, record = self.scenario, self.run_engine(unit)
+        parallel, perpendicular = record.parallel[..., 0], record.perpendicular
+        check_student_lengths(scenario, unit, parallel, perpendicular)
+        if self.choose_engine(unit.cells[0]) is not weight_vector_engine and scenario.dtype == "float32":
+            for cell, *parts in zip(unit.cells, parallel, perpendicular, strict=True):
+                check_float32_precision(scenario, cell, *parts)
+        values = compute_ensemble_order_parameters(parallel, perpendicular)
+        if record.measured is not None:
+            *students, vote, mean = np.moveaxis(record.measured, -1, 0)
+            values |= {"eps_g": np.stack(students, axis=-1), "eps_g_majority_vote": vote, "eps_g_weight_mean": mean}
+        elif record.parallel_fields is not None and record.perpendicular_fields is not None:
+            values |= _compute_field_variables(
+                scenario, unit, record.parallel_fields[..., 0], record.perpendicular_fields
+            )
+        else:
+            values["eps_g_majority_vote"] = _compute_vote_errors(scenario, unit, parallel, perpendicular)
+            if "R_field" in scenario.variables:  # for isotropic inputs, fields and weights have the same cosines
+                values |= {name: values[name.removesuffix("_field")] for name in LOCAL_FIELD_DESCRIPTIONS}
+        if scenario.gram:
+            values["gram"] = make_gram_matrix(parallel, perpendicular)
+        return unit.make_results(values)
+
+
+def _compute_field_variables(
+    scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Compute errors and order parameters from the parallel and perpendicular parts of the fields."""
+    values = compute_ensemble_order_parameters(parallel, perpendicular)
+    field_values = {name: values.pop(name.removesuffix("_field")) for name in LOCAL_FIELD_DESCRIPTIONS}
+    return (
+        field_values | values | {"eps_g_majority_vote": _compute_vote_errors(scenario, unit, parallel, perpendicular)}
+    )
+
+
+def check_student_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndarray, perpendicular: np.ndarray) -> None:
+    """Raise `DivergedStudentError` if a student's length (cells, seeds, T, K) is NaN or outside the exact range."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.hypot(parallel, np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)))
+    longest = EXACT_LENGTH_LIMIT_BY_DTYPE[scenario.dtype]
+    exact = np.all((1 / longest < length) & (length < longest), axis=(1, 2, 3))
+    if not exact.all():
+        left = f"a student's length left the range from {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
+        raise DivergedStudentError(f"{unit.cells[int(np.argmin(exact))].message_description} has diverged: {left}")
+
+
+def check_float32_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpendicular: np.ndarray) -> None:
+    """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""
+    if scenario.t[-1] * cell.N < 0.5:
+        return
+    length = np.sqrt(np.max(parallel**2 + np.diagonal(perpendicular, axis1=-2, axis2=-1)))
+    if length * cell.N > gram_engine.MAX_FLOAT32_LENGTH_PER_STEP * cell.get_rule_at(scenario.t[-1]).eta:
+        small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
+        raise ScenarioError(
+            [(("dtype",), f"float32 does not resolve {small} ({cell.message_description}); use float64")]
+        )
+
+
+def _compute_vote_errors(
+    scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
+) -> np.ndarray:
+    """Return the errors of the majority vote (cells, seeds, T), exact or measured on random circles."""
+    if unit.cells[0].K <= MAX_EXACT_STUDENTS:
+        return few_student_vote_error(parallel, perpendicular)
+    cells = zip(unit.cells, parallel, perpendicular, strict=True)
+    return np.stack([_measure_vote_errors_on_circles(scenario, cell, unit.seeds, *parts) for cell, *parts in cells])
+
+
+def _measure_vote_errors_on_circles(
+    scenario: Scenario, cell: OnlineCell, seeds: slice, parallel: np.ndarray, perpendicular: np.ndarray
+) -> np.ndarray:
+    """Measure the vote errors of a cell's seeds on random circles."""
+    points, errors = _choose_vote_circle_count(cell), []
+    block_seeds = max(1, VOTE_FIELDS_PER_BLOCK // (parallel[0].size * points))
+    for first in range(0, len(parallel), block_seeds):
+        block = slice(first, first + block_seeds)
+        rngs = [
+            np.random.default_rng([scenario.key, *cell.identity_hash(), seed])
+            for seed in range(seeds.start, seeds.stop)[block]
+        ]
+        inputs = np.stack([draw_random_circles(rng, points, cell.K) for rng in rngs], axis=1)
+        errors.append(measure_near_equal_vote_error(parallel[block], perpendicular[block], inputs[:, :, None]))
+    return np.concatenate(errors)
+
+
+def _choose_vote_circle_count(cell: OnlineCell) -> int:
+    """Choose the number of circles per seed, which is small if students stay similar."""
+    return choose_test_circle_count(cell.K, cell.N) if cell.has_equal_starts else NUM_TEST_CIRCLES

@@ -1,0 +1,55 @@
+"""Simulation of perceptrons that learn several tasks, with batches of seeds distributed over all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from simulate.execution.work_units import UnitResult
+from simulate.kinds.online_perceptron import check_float32_precision, check_student_lengths
+from simulate.kinds.seed_batches import BatchSimulator, BatchUnit
+from simulate.online import perceptrons
+from simulate.online.learning_steps import EngineTask
+from statmech.keys.initial_states import factorise_gram
+from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
+from statmech.stores.dataset import compute_student_order_parameters
+
+
+class Simulator(BatchSimulator[OnlineTaskCell]):
+    """Simulator of a perceptron that learns several tasks, with batches of seeds on the requested engine."""
+
+    source = "weight vectors or order parameters on line"
+    scenario: OnlineTasks
+
+    def describe_task(self, cell: OnlineTaskCell, other_cells: Sequence[OnlineTaskCell] = ()) -> EngineTask:
+        """Describe the student of a cell and its teachers to the engine."""
+        return perceptrons.make_multitask_perceptron_task(cell, self.scenario.dtype)
+
+    def count_teachers(self, cell: OnlineTaskCell) -> int:
+        """Return the number of tasks."""
+        return cell.tasks
+
+    def run(self, unit: BatchUnit[OnlineTaskCell]) -> list[UnitResult]:
+        """Simulate the variables of a cell for a batch of seeds."""
+        record, [cell], scenario = self.run_engine(unit), unit.cells, self.scenario
+        length, perpendicular = np.linalg.norm(record.parallel, axis=-1), record.perpendicular
+        check_student_lengths(scenario, unit, length, perpendicular)
+        if scenario.dtype == "float32" and scenario.engine == "gram":
+            check_float32_precision(scenario, cell, length[0], perpendicular[0])
+        rows = factorise_gram(cell.task_overlaps).astype(scenario.dtype).astype(float)
+        return unit.make_results(
+            _compute_variables(rows, record.parallel[..., 0, :], np.sqrt(perpendicular[..., 0, 0]))
+        )
+
+
+def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest_length: np.ndarray) -> dict[str, np.ndarray]:
+    """Compute a student's variables from its coordinates and the length (...) of its remaining part.
+
+    The coordinates (..., tasks) refer to the space of the teachers' rows (tasks, tasks).
+    """
+    projections = coordinates @ rows.T
+    # a difference of vectors stays accurate as R tends to 1, unlike 1 - R^2
+    perpendicular = np.linalg.norm(coordinates[..., None, :] - projections[..., None] * rows, axis=-1)
+    values = compute_student_order_parameters(projections, np.hypot(perpendicular, rest_length[..., None]))
+    return values | {"length": np.hypot(np.linalg.norm(coordinates, axis=-1), rest_length)}

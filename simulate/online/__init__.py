@@ -1,0 +1,1 @@
+"""Engines and learners of online simulations."""

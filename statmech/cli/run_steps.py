@@ -1,0 +1,313 @@
+"""The steps of a run: simulate, solve, compare, draw.
+
+Each step reuses stored results, and writes the missing ones.
+
+Messages to the user about logged events of a run.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from statmech.cli.printing import print
+from statmech.errors import ConfigError, DamagedStoreError
+from statmech.stores.dataset import decode_attributes
+from statmech.stores.shards import get_shard_path, list_stores
+from statmech.stores.zarr_store import format_version
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from simulate.execution.store_runs import Outcome
+    from statmech.cli.jobs import ExecutionSettings, Job
+    from statmech.cli.options import SimulateOptions
+    from statmech.keys.figure_key import Composition
+    from statmech.keys.scenario import AbstractScenario
+    from statmech.results.results import Results
+    from statmech.stores.store_status import Verification
+
+
+def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:
+    """Return the message for a logged event, or an empty string if only programs need the event."""
+    match event["event"]:
+        case "failed":
+            runs = f"{_format_grid_point(scenario, event['cell'])}seeds {_format_seeds(event['seeds'])}"
+            return f"{runs}: attempt {event['attempt']} failed: {event['error']}"
+        case "damaged":
+            return f"chunk {event['block']} is corrupted and is recomputed ({'; '.join(event['faults'][:3])})"
+        case "restored":
+            return f"{event['file']} is corrupted and is rewritten"
+        case "grown":
+            return "\n".join(["the sweep has grown, and its stored runs are kept:", *event["differences"]])
+        case "version":
+            stored_version, running_version = format_version(event["stored"]), format_version(event["running"])
+            versions = f"the stored runs are by {stored_version}, new ones by {running_version}"
+            return f"{versions}; `statmech verify` recomputes some of each"
+    return ""
+
+
+def _format_grid_point(scenario: AbstractScenario, index: list[int]) -> str:
+    """Format the parameters at a grid point as text, such as "rule hebb, K 3, "."""
+    axes = zip(index, scenario.dimensions.values(), strict=True)
+    values = {name: values[i] for i, group in axes for name, values in group.items()}
+    return "".join(f"{name} {value if isinstance(value, str) else f'{value:g}'}, " for name, value in values.items())
+
+
+def _format_seeds(seeds: list[int]) -> str:
+    """Format seeds as text, consecutive seeds as a range such as "0 to 63"."""
+    first, last = seeds[0], seeds[-1]
+    if len(seeds) > 1 and last - first + 1 == len(seeds):
+        return f"{first} to {last}"
+    return ", ".join(map(str, seeds))
+
+
+UP_TO_DATE_MESSAGE = "{} is up to date (use --fresh to recompute it)"
+
+
+def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: SimulateOptions) -> Outcome:
+    """Simulate the runs that are missing from the store."""
+    import logging  # imported here: commands without Zarr start faster
+
+    from simulate.run import remarks
+    from statmech.cli.options import RunOptions
+    from statmech.runtime.progress_bar import show_progress_bar
+
+    # Zarr raises only one of several failed writes, and asyncio would print the others
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    # left to the comparison at the end, which prints it as well
+    verdict = job.scenario.expected_deviation_reason if isinstance(options, RunOptions) and not options.as_json else ""
+    for remark in remarks(job.scenario):
+        if remark != verdict:
+            print(remark, file=sys.stderr)
+    events: list[dict[str, Any]] = []
+    with show_progress_bar("simulation") as bar:
+
+        def follow(event: dict[str, Any]) -> None:
+            events.append(event)
+            if event["event"] == "playing":
+                bar.show_part(f"chunk {event['block']}")
+            if options.as_json:
+                print(json.dumps(event), flush=True)
+            elif event["event"] == "begun" and event["blocks"] and not sys.stderr.isatty():  # no progress bar in a file
+                print(f"simulating {event['runs'] - event['done']:,} runs", file=sys.stderr, flush=True)
+            elif sentence := describe_event(event, job.scenario):
+                print(sentence, file=sys.stderr)
+
+        outcome = execution.get_simulator()(
+            job.simulation_store,
+            job.scenario,
+            fresh=options.fresh,
+            rerun_failed=options.rerun_failed,
+            figure=job.figure,
+            progress=bar.progress,
+            tell=follow,
+        )
+    begin_event = next(event for event in events if event["event"] == "begun")
+    store = get_shard_path(job.simulation_store, execution.shard)
+    print(f"wrote {store}" if begin_event["blocks"] else UP_TO_DATE_MESSAGE.format(store), file=sys.stderr)
+    return outcome
+
+
+def recompute_run_sample(folder: Path, verification: Verification, combinations: int) -> Verification:
+    """Recompute a sample of runs, and add the outcome to the verification."""
+    from simulate.execution.store_runs import recompute
+
+    path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
+    outcomes = {store: recompute(store, combinations) for store in list_stores(path)}
+    faults = [f"{store}: {line}" for store, outcome in outcomes.items() for line in outcome.difference_descriptions]
+    obstacles = dict.fromkeys(outcome.obstacle for outcome in outcomes.values() if outcome.obstacle)
+    remarks = tuple(f"no run was recomputed: {obstacle}" for obstacle in obstacles)
+    recomputed = sum(outcome.runs for outcome in outcomes.values())
+    return verification._replace(recomputed=recomputed, faults=faults, remarks=remarks)
+
+
+def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
+    """Return the stored theory of exactly this config, or None if it must be computed.
+
+    Raises `StoreError` for the theory of another config. The theory of a smaller sweep, or of another version, whose
+    equations may differ, is recomputed.
+    """
+    from statmech.errors import StoreError
+    from statmech.stores import stored_theory, zarr_store
+    from statmech.stores.store_creation import is_extension
+
+    def refuse(stored: AbstractScenario) -> None:
+        if not is_extension(job.scenario, stored.config()):
+            changed = stored_theory.list_theory_differences(job.scenario, stored)
+            raise StoreError(
+                zarr_store.describe_other_config(job.theory_store, changed, zarr_store.get_replacement_hint())
+            )
+
+    try:
+        dataset = None if fresh else stored_theory.load_theory(job.theory_store, job.scenario, refuse)
+    except DamagedStoreError as failure:
+        print(f"{failure}; it is recomputed", file=sys.stderr)
+        return None
+    if dataset is None:
+        return None
+    made_by = decode_attributes(dataset.attrs)
+    if not zarr_store.is_running_version(made_by):
+        print(f"{job.theory_store}: is by {zarr_store.format_version(made_by)}; it is recomputed", file=sys.stderr)
+        return None
+    print(UP_TO_DATE_MESSAGE.format(job.theory_store), file=sys.stderr)
+    return dataset
+
+
+def solve_and_save_theory(job: Job) -> xr.Dataset:
+    """Solve the scenario and store its theory."""
+    import theory
+    from statmech.runtime.progress_bar import show_progress_bar
+    from statmech.stores import zarr_store
+
+    with show_progress_bar("theory") as bar:
+        dataset = theory.solve(job.scenario, bar.progress)
+    if "edges" in dataset.attrs:
+        print(dataset.attrs["edges"], file=sys.stderr)
+    zarr_store.save(dataset, job.theory_store, job.figure)
+    print(f"wrote {job.theory_store}", file=sys.stderr)
+    return dataset
+
+
+def load_stored_results(job: Job) -> Results:
+    """Return the stored results of exactly this scenario, and report missing and failed runs."""
+    from statmech.stores.store_status import MAX_LISTED_SHARDS, read_status
+    from statmech.stores.stored_theory import load_theory
+    from statmech.stores.zarr_store import load_simulation
+
+    simulation = load_simulation(job.simulation_store, job.scenario)
+    theory = load_theory(job.theory_store, job.scenario)
+    results = _make_results(job, simulation, theory)
+    if not results.complete:
+        raise ConfigError(f"{job.folder}: {_describe_missing_results(job, results)}")
+    counts = read_status(job.simulation_store)
+    if counts["missing"] or counts["failed"]:
+        runs = f"{counts['missing']} runs are missing and {counts['failed']} have failed"
+        shards = f" (no store of shard {', '.join(counts['absent'][:MAX_LISTED_SHARDS])})" if counts["absent"] else ""
+        print(f"{job.simulation_store}: {runs}; they are omitted{shards}", file=sys.stderr)
+    return replace(results, status=counts)
+
+
+def _describe_missing_results(job: Job, results: Results) -> str:
+    """Return a message that names the missing results and the command to compute them."""
+    if results.simulation is None:
+        lacks_theory = results.theory is None and not job.scenario.on_data
+        missing_parts, command = ("simulation and no theory", "run") if lacks_theory else ("simulation", "simulate")
+    elif job.scenario.unsolved:
+        return f"a simulation alone: {job.scenario.unsolved}"
+    else:
+        missing_parts, command = "theory", "theory"
+    return (
+        f"no {missing_parts}. `statmech {command} {job.source}` computes {'them' if 'and' in missing_parts else 'it'}"
+    )
+
+
+def _make_results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | None) -> Results:
+    """Combine the simulation and theory of a job with its folder and figure."""
+    from statmech.results.results import Results
+
+    results = Results(job.scenario, simulation, theory, name=job.name, figure=job.figure, folder=job.folder)
+    return replace(results, command=job.command)
+
+
+def can_compare_and_draw(job: Job, execution: ExecutionSettings) -> bool:
+    """Return True if the results are complete and small enough to compare and draw.
+
+    A shard is a part of the results, and all results must fit into memory. Otherwise the reason is printed.
+    """
+    from simulate.execution.work_units import can_draw_within_memory
+    from statmech.stores.sweep_size import estimate_cost
+
+    if execution.shard[1] > 1:
+        print(f"after the other shards, `statmech run {job.source}` compares and draws", file=sys.stderr)
+        return False
+    if not can_draw_within_memory(job.scenario, execution.memory):
+        size = estimate_cost(job.scenario).dataset_bytes / 2**30
+        excess = f"{size:.3g} GiB of results exceed the available memory and were not plotted"
+        print(f"{excess}; they are stored in {job.simulation_store}", file=sys.stderr)
+        return False
+    return True
+
+
+def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
+    """Compare simulated results with theory and draw both, solving the theory if it is not given."""
+    from statmech.cli import terminal_output
+    from statmech.stores.zarr_store import load_simulation
+
+    if job.scenario.unsolved and not job.scenario.on_data:
+        print(f"{job.scenario.unsolved}: simulated, but neither solved nor drawn", file=sys.stderr)
+        return
+    simulation = load_simulation(job.simulation_store, job.scenario)
+    if theory is None and not job.scenario.on_data:
+        theory = solve_and_save_theory(job)
+    results = _make_results(job, simulation, theory)
+    terminal_output.print_comparison_tables(results)
+    draw_results(results, formats)
+
+
+def draw_results(results: Results, formats: frozenset[str] | None = None) -> None:
+    """Draw results into their folder in the given formats, by default in all formats.
+
+    Formats that the folder already has are drawn again: a picture of older results next to a new one would mislead. A
+    figure with a film is drawn as GIF as well.
+    """
+    import figures
+    from figures import captions
+    from figures import films as film
+
+    assert results.figure is not None
+    assert results.folder is not None
+    choice = results.figure
+    name, figure, reason = figures.draw_with_fallback(choice, results)
+    if reason:
+        print(f"{reason}; drawing {name}", file=sys.stderr)
+    stem = results.folder / name
+    pictures = _save_figure(figure, stem, formats)
+    films = film.save_film(name, results, stem) if isinstance(choice, str) else []
+    for file in (
+        *pictures,
+        *captions.write_caption(results, name if isinstance(choice, str) else choice, stem),
+        *films,
+    ):
+        print(f"wrote {file}", file=sys.stderr)
+
+
+def draw_several_results(
+    results_by_label: dict[str, Results], composition: Composition, folder: Path, formats: frozenset[str] | None
+) -> None:
+    """Draw several results in one figure, and save the figure and its caption in a folder."""
+    import figures
+    from figures import captions
+
+    figure = figures.compose(results_by_label, composition)
+    stem = folder / "_".join([*results_by_label, composition.name])
+    caption = captions.write_caption_text(captions.make_joint_caption(results_by_label, composition), stem)
+    for file in (*_save_figure(figure, stem, formats), *caption):
+        print(f"wrote {file}", file=sys.stderr)
+
+
+def _save_figure(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[Path]:
+    """Save a figure in the given formats (default: all) and in every format that already exists."""
+    from figures import style
+    from statmech.runtime import files
+
+    chosen_formats = [
+        suffix
+        for suffix in style.FIGURE_FORMATS
+        if formats is None or suffix in formats or files.add_suffix(stem, suffix).exists()
+    ]
+    return style.save_figure(figure, stem, chosen_formats)
+
+
+def exit_if_runs_failed(outcome: Outcome) -> None:
+    """Exit with code 1 if a run has failed."""
+    if outcome.failed:
+        print(f"{outcome.failed} runs have failed three times; --rerun-failed retries them", file=sys.stderr)
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""Config files, user files, and the messages about mistakes in them."""

@@ -1,0 +1,1 @@
+"""Distributions of inputs, tables of real data, and data sets."""

@@ -1,0 +1,111 @@
+"""Explanations of pydantic's errors in terms of the config: key, position, given and possible values."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import ValidationError
+
+from statmech.errors import Problem, ScenarioError, format_unknown_name, list_synonyms, quote_value
+from statmech.keys.kind_registry import get_kinds
+from statmech.keys.sweep_grid import SCHEDULE_SYNTAX_EXAMPLE, convert_range_to_linspace
+from statmech.parameters.parameter_fields import BOUND_KINDS
+
+UNION_TAGS = {"value", "axis", "word", "given"}  # union tags that pydantic adds to the location of an error
+MAX_LISTED_PROBLEMS = 20  # further problems are only counted
+
+
+def explain_problems(
+    failure: ValidationError, keys: list[str], keys_by_section: dict[str, list[str]] | None = None
+) -> list[Problem]:
+    """Convert pydantic's errors to problems, each with a location and a sentence.
+
+    `keys` are the possible keys of a config, and `keys_by_section` the possible keys inside its sections.
+    """
+    explained: list[Problem] = []
+    errors = failure.errors()
+    for error in errors[:MAX_LISTED_PROBLEMS]:
+        cause = error.get("ctx", {}).get("error")
+        if isinstance(cause, ScenarioError):
+            explained += cause.problems
+            continue
+        if error["type"] == "too_short" and len(
+            error["input"]
+        ):  # all values of the list are invalid, and have their own errors
+            continue
+        location = tuple(part for part in error["loc"] if part not in UNION_TAGS)
+        location = location[1:] if location[:1] == ("parameters",) else location
+        sentence = _explain_error(error, location, _list_possible_keys(location, keys, keys_by_section or {}))
+        if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
+            sentence += f" Write {location[-1]} at the top level, not inside {location[0]}."
+        explained.append((location, sentence))
+    left = len(errors) - MAX_LISTED_PROBLEMS
+    return [*explained, ((), f"and {left:,} more problems")] if left > 0 else explained
+
+
+def _explain_error(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
+    """Return a sentence that explains one of pydantic's errors."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _explain_unknown_key(location, keys)
+    if kind == "model_type":
+        return f"must be a section with keys among {', '.join(keys)}, not {quote_value(error['input'])}"
+    if kind == "missing":
+        return "is missing, and has no default"
+    if kind == "too_short":
+        return "a list needs at least one value"
+    if kind == "bool_type":
+        return f"must be true or false, not {quote_value(error['input'])}"
+    if kind == "value_error":
+        sentence = str(context["error"])
+        return sentence if SCHEDULE_SYNTAX_EXAMPLE in sentence else f"{sentence}{_suggest_syntax(error['input'])}"
+    if kind in ("int_from_float", "int_type"):
+        return f"must be a whole number, not {quote_value(error['input'])}"
+    for bound in BOUND_KINDS.values():
+        if bound.pydantic in context:
+            return f"must be {bound.words} {context[bound.pydantic]:g}, not {quote_value(error['input'])}"
+    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {quote_value(error['input'])}"
+
+
+def _list_possible_keys(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
+    """Return the possible keys at the location of a problem."""
+    section = location[0] if len(location) > 1 or (location and location[0] in sections) else None
+    return sections.get(str(section), keys)
+
+
+def _explain_unknown_key(location: tuple[str | int, ...], keys: list[str]) -> str:
+    """Explain that a key is unknown, and suggest a similar key."""
+    name, inner = str(location[-1]), len(location) > 1
+    if re.fullmatch(r"\w+:\S+", name):
+        return "a space is missing after the colon: " + name.replace(":", ": ", 1)
+    hint = "" if inner else _explain_key_of_other_kinds(name, keys)
+    return hint or format_unknown_name(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
+
+
+def _explain_key_of_other_kinds(name: str, keys: list[str]) -> str:
+    """Explain that a key or its synonym belongs to other kinds of configs, or return ""."""
+    candidates = list_synonyms(name)
+    keys_by_kind = (
+        {} if {*candidates} & {*keys} else {kind: kind_class.list_keys() for kind, kind_class in get_kinds().items()}
+    )
+    for candidate in candidates:
+        if kinds_with_key := [kind for kind, names in keys_by_kind.items() if candidate in names]:
+            alone = [f"`{kind}`" for kind in kinds_with_key if "_" not in kind]
+            together = [" and ".join(f"`{key}`" for key in kind.split("_")) for kind in kinds_with_key]
+            configs = f"configs with {', '.join(alone or together)}"
+            subject = "it" if candidate == name else candidate
+            return f'"{name}" is not a key of this config: {subject} belongs to {configs}.'
+    return ""
+
+
+def _suggest_syntax(value: Any) -> str:
+    """Suggest the correct syntax for text that looks like a range or a list."""
+    if not isinstance(value, str):
+        return ""
+    if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", value):
+        return f". A rate that falls with time is written {SCHEDULE_SYNTAX_EXAMPLE}"
+    if axis := convert_range_to_linspace(value):
+        return f". A range is written {axis}"
+    inner = value.strip("()[] ")
+    return f". A list is written [{inner}]" if "," in inner and len(inner) < 60 else ""

@@ -1,0 +1,290 @@
+"""The section `figure` of a config: the variables, x axis and series of a figure.
+
+Initial pages and predefined views of kinds of scenarios in the explorer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+)
+
+from statmech.errors import ConfigError, Problem, format_unknown_name
+from statmech.keys.error_messages import explain_problems
+from statmech.keys.sweep_grid import PydanticTypeOverride
+from statmech.keys.variables import DIMS_AVERAGED_IN_FIGURES, DIMS_HIDDEN_IN_FIGURES, NETWORK_UNIT_DIMS, Variable
+
+if TYPE_CHECKING:
+    from statmech.keys.scenario import AbstractScenario
+
+
+_NAME_OR_LIST_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_SINGLE_NAME_CONVERTER = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
+NameTuple = Annotated[
+    Any, PydanticTypeOverride(Annotated[tuple[str, ...], _SINGLE_NAME_CONVERTER, WithJsonSchema(_NAME_OR_LIST_SCHEMA)])
+]
+
+
+class Composition(BaseModel):
+    """The composition of a figure: its variables, its x axis, and the axes that distinguish its curves.
+
+    By default, a figure shows results, without details or diagnostics, against the usual x axis of the kind of
+    scenario.
+
+    >>> Composition(y="eps_g", x="alpha", series="loss")
+    Composition(x='alpha', y=('eps_g',), series=('loss',))
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    x: str | None = Field(default=None, description="axis, or variable, along the horizontal axis")
+    y: NameTuple = Field(default=(), description="variables, a panel each")
+    series: NameTuple = Field(default=(), description="axes that colours and, of a second one, markers distinguish")
+    split: NameTuple = Field(default=(), description="axes whose values have panels")
+    over: str | None = Field(default=None, description="variable by which y is divided")
+    points: str | None = Field(
+        default=None, description="CSV file of further points, with columns x, y and, if it is known, error"
+    )
+    fit: bool = Field(default=False, description="whether exponents are fitted, on logarithmic axes")
+
+    @model_serializer(mode="wrap")
+    def _dump_given_keys(self, dump: ValidatorFunctionWrapHandler) -> dict[str, Any]:
+        """Serialise only the keys that are set, and a single name as a string."""
+        dumped: dict[str, Any] = dump(self)
+        given_keys = {name: value for name, value in dumped.items() if value not in (None, [], (), False)}
+        return {name: value[0] if np.shape(value) == (1,) else value for name, value in given_keys.items()}
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        return ((name, value) for name, value in super().__repr_args__() if value not in (None, (), False))
+
+    @property
+    def name(self) -> str:
+        """File name of the figure without its suffix.
+
+        >>> Composition(y="eps_g", over="R_bayes", x="alpha", series="loss").name, Composition().name
+        ('eps_g_over_R_bayes_against_alpha_by_loss', 'overlay')
+        """
+        parts = {
+            "": self.y,
+            "over": (self.over,),
+            "against": (self.x,),
+            "by": (*self.series, *self.split),
+            "with": (self.points and PurePath(self.points).stem, "fit" if self.fit else None),
+        }
+        given_names = {prefix: [name for name in names if name] for prefix, names in parts.items()}
+        name_parts = [part for prefix, names in given_names.items() if names for part in (prefix, *names)]
+        return "_".join(prefix for prefix in name_parts if prefix) or "overlay"
+
+    def problems(self, scenario: AbstractScenario) -> Iterator[Problem]:
+        """Find the keys of this figure that the results of a scenario do not support, with reasons.
+
+        Parameters
+        ----------
+        scenario
+            A scenario of any kind.
+        """
+        axis_dims, variables = find_drawable_axes(scenario), find_drawable_variables(scenario)
+        yield from _find_x_axis_problems(self.x, scenario, axis_dims, variables)
+        for key, names in (("y", self.y), ("over", (self.over,) if self.over else ())):
+            yield from (
+                ((key,), sentence)
+                for name in names
+                for sentence in _explain_unusable_variable(name, scenario, variables)
+            )
+        for key in ("series", "split"):
+            for name in getattr(self, key):
+                if name not in axis_dims:
+                    yield (key,), _explain_unusable_axis(name, scenario, axis_dims)
+                elif self.x in axis_dims and axis_dims[name] == axis_dims[self.x]:
+                    yield (key,), f"{name} lies along x"
+                elif key == "split" and name in self.series:
+                    yield (key,), f"{name} is among the series"
+        if self.points is not None and len(self.y) != 1:
+            yield ("points",), "the points are values of one variable, which y names"
+
+
+FigureKeyValue = str | Composition | None  # possible values of the config key `figure`
+
+
+def read_figure_composition(section: dict[str, Any]) -> Composition:
+    """Read the section `figure` of a config, or raise `ConfigError` with its invalid keys.
+
+    >>> read_figure_composition({"y": "eps_g", "serie": "loss"})
+    Traceback (most recent call last):
+    statmech.errors.ConfigError: figure.serie: "serie" is not a key of figure. Did you mean "series"? Known: x, y, \
+series, split, over, points, fit.
+    """
+    try:
+        return Composition(**section)
+    except ValidationError as failure:
+        keys = {"figure": [*Composition.model_fields]}
+        section_problems = [
+            ((*location,), sentence) for location, sentence in explain_problems(failure, keys["figure"])
+        ]
+        lines = [f"figure.{location[0]}: {sentence}" for location, sentence in section_problems]
+        raise ConfigError("\n".join(lines).replace("a key of a config", "a key of figure")) from None
+
+
+def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
+    """Map the axes with several values that a figure can show to their dimensions.
+
+    >>> from statmech import Scenario
+    >>> find_drawable_axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
+    {'rule': 'rule', 'eta': 'eta_flip', 'flip': 'eta_flip', 't': 't'}
+    """
+    swept = {name: dim for dim, coordinates in scenario.dimensions.items() for name in coordinates}
+    sorted_names = sorted(swept, key=list(scenario.axis_values()).index) if swept else []
+    several = {name: swept[name] for name in sorted_names if scenario.shape[swept[name]] > 1}
+    return several | {dim: dim for dim, values in get_drawable_coordinates(scenario).items() if values.size > 1}
+
+
+def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray]:
+    """Return the recorded coordinates that can form an x axis, such as times."""
+    return {
+        dim: np.asarray(values)
+        for dim, values in scenario.recorded_coordinates.items()
+        if dim not in DIMS_HIDDEN_IN_FIGURES
+    }
+
+
+def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
+    """Find the variables that a figure can show: numbers with at most one value per student.
+
+    The overlaps of single units are excluded.
+    """
+    inner = {*get_drawable_coordinates(scenario), *DIMS_AVERAGED_IN_FIGURES}
+    all_variables = {**scenario.variables, **scenario.theory_only_variables}
+    return {
+        name: variable
+        for name, variable in all_variables.items()
+        if variable.missing is np.nan and {*variable.dims} <= inner
+    }
+
+
+def _find_x_axis_problems(
+    x: str | None, scenario: AbstractScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
+) -> Iterator[Problem]:
+    """Find the reason why a key or variable cannot be the x axis."""
+    if x is None or x in axis_dims or x in variables:
+        return
+    if x in scenario.axis_names() or x in get_drawable_coordinates(scenario):
+        possible = f"; axes with several: {', '.join(axis_dims)}" if axis_dims else ""
+        yield ("x",), f"{x} has a single value, and an axis needs several{possible}"
+    else:
+        yield ("x",), format_unknown_name(x, "an axis or a variable of these results", [*axis_dims, *variables])
+
+
+def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables: dict[str, Variable]) -> Iterator[str]:
+    """Explain why a figure cannot show a variable."""
+    variable = scenario.variables.get(name)
+    if variable is not None and {*variable.dims} & {*NETWORK_UNIT_DIMS}:
+        yield f"{name} has a value per pair of units, but figures do not show single units. {_format_names(variables)}"
+    elif variable is not None and name not in variables:
+        yield f"{name} is not a number, so figures cannot show it. {_format_names(variables)}"
+    elif name not in variables:
+        yield format_unknown_name(name, "a variable of these results", variables)
+
+
+def _explain_unusable_axis(name: str, scenario: AbstractScenario, axis_dims: dict[str, str]) -> str:
+    """Explain why an axis cannot distinguish the curves of a figure."""
+    if name in scenario.axis_names() or name in get_drawable_coordinates(scenario):
+        several = _format_names(axis_dims, "axes with several")
+        return f"{name} has a single value, so nothing distinguishes its curves. {several}"
+    return format_unknown_name(name, "an axis with several values", axis_dims)
+
+
+def _format_names(names: Iterable[str], heading: str = "known") -> str:
+    """Format names as one line with a heading."""
+    return f"{heading.capitalize()}: {', '.join(names) or 'none'}."
+
+
+@dataclass(frozen=True)
+class View:
+    """A view in the explorer, defined by a config and the layout of its curves.
+
+    Parameters
+    ----------
+    config : the keys that differ from the initial config of the page; a number for the x axis means its largest value
+    x : the key of the x axis, or two variables of a plane, such as "R-q"; by default the page's own key
+    show : the variables that have charts; by default the page's own
+    over : the unit of the curves, a key of `figures.curves.NORMALISATION_LABELS`
+    log : the logarithmic axes, "x" and "y"
+    at : the recorded time shown if time is not the x axis; by default the last
+    runs : whether single runs are drawn, instead of their mean
+    figures : the published figures that the view resembles; a config of such a figure opens with this view
+    """
+
+    config: dict[str, Any] = field(default_factory=dict)
+    x: str = ""
+    show: tuple[str, ...] = ()
+    over: str = ""
+    log: tuple[str, ...] = ()
+    at: float | None = None
+    runs: bool = False
+    figures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """The explorer page of a kind of scenario: its initial config, sliders and views.
+
+    Parameters
+    ----------
+    x_key : the usual key of the x axis for this kind
+    start : the initial config, with the largest value of `x_key`; only the learning algorithm can have several values
+    min_x : the smallest value of `x_key`
+    num_points : the number of values of `x_key` on a line
+    has_integer_x_values : whether these values are integers
+    evenly_spaced : whether these values are spaced uniformly from 0, instead of logarithmically
+    further_slider_keys : further keys with sliders, in addition to the numeric axes
+    inputs : distributions of inputs of unequal variance that have sliders, by their names in a config
+    protocols : orders of tasks that can be chosen, by their names in a config
+    time_keys : keys with sliders that are times before the end of the time axis
+    curves : further recorded dimensions whose values are drawn as curves, such as tasks
+    keys_without_slider : numeric axes without a slider, because they apply only to some values of other keys
+    view : the initial view, with the config `start`
+    variable_planes : pairs of variables that can be drawn against each other, along `x_key`
+    preset_views : further views, by their titles
+    """
+
+    x_key: str
+    start: dict[str, Any] = field(default_factory=dict)
+    min_x: float = 0.1
+    num_points: int = 20
+    has_integer_x_values: bool = False
+    evenly_spaced: bool = False
+    further_slider_keys: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ()
+    time_keys: tuple[str, ...] = ()
+    curves: tuple[str, ...] = ()
+    keys_without_slider: tuple[str, ...] = ()
+    view: View = View(log=("x",))
+    variable_planes: tuple[tuple[str, str], ...] = ()
+    preset_views: Mapping[str, View] = field(default_factory=dict)
+
+
+def explain_missing_page(scenario: Any) -> str:
+    """Explain why the explorer has no page for a scenario, or return an empty string.
+
+    >>> from statmech import Scenario
+    >>> explain_missing_page(Scenario(rule="hebb", t=1))
+    ''
+    """
+    if scenario.PAGE is not None:
+        return ""
+    subject = "a study of data sets has" if scenario.on_data else f"{scenario.TITLE or scenario.CHOICE} has"
+    return f"{subject} no sliders. Run it, and explore its results"

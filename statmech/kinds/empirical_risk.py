@@ -1,0 +1,280 @@
+"""Scenarios of convex losses: loss, penalty, teacher and number of examples.
+
+A config file with the key `loss` becomes a `Risk`, the input of `simulate.run` and `theory.solve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, StrictBool
+
+from statmech.convex.losses import L1_FRACTIONS_BY_PENALTY, LOSSES
+from statmech.convex.separability import compute_minimum_existence_threshold
+from statmech.errors import Problem
+from statmech.inputs.input_distributions import Gaussian, Inputs, format_inputs_label, make_input_population
+from statmech.keys.figure_key import Page, View
+from statmech.keys.inputs_and_examples import (
+    InputsAxis,
+    compute_input_table_digests,
+    find_input_dimension_problems,
+    find_input_table_problems,
+    make_inputs_field,
+)
+from statmech.keys.key_types import PARAMETERS, config_key
+from statmech.keys.sweep_grid import ensure_tuple
+from statmech.keys.variables import Variable, make_local_field_variables
+from statmech.kinds.convex_fit import (
+    FIT_THEORY_VARIABLES,
+    FIT_VARIABLES,
+    MINIMISED_LOSS_FIELD,
+    TEACHER_PARAMETER_KEYS,
+    LamOrBestAxis,
+    LossCell,
+    LossFit,
+    LossSetting,
+    MinimisedLossAxis,
+    PenalisedCell,
+    estimate_fit_seconds,
+    make_teacher,
+)
+from statmech.parameters.parameter_fields import ConfigKey
+
+RISK_LOCAL_FIELD_VARIABLES = make_local_field_variables((), "R_field", "length_field")
+UNEQUAL_VARIANCE_ERROR_EQUATION = (
+    r"\epsilon_g = \tfrac1\pi\arccos R_h"  # replaces the last equation if inputs have unequal variances
+)
+BAYES_VARIABLES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
+# fresh inputs, for the errors of random features (AMD EPYC, 25 November 2026)
+FRESH_SECONDS_PER_FEATURE, FRESH_SECONDS_PER_LATENT = 2e-4, 1e-6
+SQUARE_LOSS_CONFIG = {"loss": ["square"], "teacher": "linear", "flip": 0}
+THREE_GROUP_SPECTRUM = {
+    "spectrum": {"eigenvalues": [1e4, 1, 1e-4], "shares": [0.1, 0.3, 0.6], "teacher": [1e-8, 1e-4, 0.99989999]}
+}
+MULTIPLE_DESCENT_ALPHAS = [round(0.03 * 100 ** (step / 40), 4) for step in range(41)]  # logarithmic from 0.03 to 3
+ALIGNED_SPECTRUM = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": [0.5, 0.5]}}
+
+
+class Risk(LossFit):
+    """Learners that minimise a convex loss of P = alpha N examples from a teacher.
+
+    Any list is an axis of a sweep. Raises `ScenarioError` with one sentence per problem.
+
+    >>> scenario = Risk(loss=["square", "hinge"], N=20, alpha=[1, 2], lam=0.1, seeds=10)
+    >>> [(cell.name, cell.P) for cell in scenario.cells()]
+    [('square', 20), ('square', 40), ('hinge', 20), ('hinge', 40)]
+    """
+
+    CHOICE: ClassVar = "loss"
+    KINDS: ClassVar = LOSSES
+    AXES: ClassVar = (
+        *("loss", "penalty", "l1_ratio", "teacher", "flip", "noise", "gain", "weights", "rho", PARAMETERS),
+        *("N", "inputs", "lam", "alpha"),
+    )
+    OMITTED_DEFAULTS: ClassVar = {"inputs": Gaussian()}
+    TITLE: ClassVar = "convex losses"
+    CITES: ClassVar = ("aubin2020", "loureiro2021", "candes2020")
+    SIMULATION_ONLY_KEYS: ClassVar = ("solver",)
+    NON_KEY_COORDINATES: ClassVar = {
+        **LossFit.NON_KEY_COORDINATES,
+        "latent": ConfigKey("latent", "latent variables per feature", float, symbol="$D/N$"),
+    }
+    PAGE: ClassVar = Page(
+        x_key="alpha",
+        start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
+        min_x=0.2,
+        num_points=12,
+        keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
+        inputs=("spectrum", "power_law"),
+        preset_views={
+            "double descent": View(
+                {**SQUARE_LOSS_CONFIG, "noise": 0.5, "lam": 1e-3, "alpha": 10},
+                show=("mse", "train_loss"),
+                log=("x", "y"),
+                figures=("double_descent",),
+            ),
+            "multiple descent": View(
+                {
+                    **SQUARE_LOSS_CONFIG,
+                    "noise": 0.3,
+                    "lam": 1e-7,
+                    "alpha": MULTIPLE_DESCENT_ALPHAS,
+                    "N": 400,
+                    "inputs": THREE_GROUP_SPECTRUM,
+                },
+                show=("mse", "R_field"),
+                log=("x", "y"),
+                figures=("multiple_descent", "random_features"),
+            ),
+            "aligned teachers": View(
+                {**SQUARE_LOSS_CONFIG, "noise": 0.2, "lam": 10, "alpha": 0.3, "N": 400, "inputs": ALIGNED_SPECTRUM},
+                x="lam",
+                show=("mse", "R_field"),
+                log=("x",),
+                figures=("aligned",),
+            ),
+            "which loss, at which noise": View({"flip": 0.1, "lam": 1}, show=("eps_g",), figures=("bayes_gap",)),
+        },
+    )
+    equations: ClassVar = (
+        r"\mathbf w = \arg\min\sum_\mu\ell(x^\mu) + \lambda\,r(\mathbf w)",
+        r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x/\sqrt{N}",
+        r"\epsilon_g = \tfrac1\pi\arccos R",
+    )
+
+    loss: MinimisedLossAxis = MINIMISED_LOSS_FIELD
+    lam: LamOrBestAxis = config_key(
+        0.1,
+        description="strength of the penalty; 0: the limit of a vanishing one, best: that of the smallest error",
+        symbol=r"$\lambda$",
+    )
+    inputs: InputsAxis = make_inputs_field()
+    bayes: StrictBool = Field(
+        default=False, description="also the Bayes-optimal student, at finite N by message passing"
+    )
+    solver: Literal["minimise", "amp"] = Field(
+        default="minimise",
+        description="solver of the simulation: `minimise` (to a certified minimum) or `amp` (message passing)",
+    )
+
+    def _find_problems(self) -> Iterator[Problem]:
+        yield from super()._find_problems()
+        input_problems = [*find_input_dimension_problems(self)]
+        yield from input_problems or self._find_unequal_variance_problems()
+        if not input_problems:
+            yield from self._find_unbounded_losses()
+
+    def find_input_file_problems(self) -> Iterator[Problem]:
+        return find_input_table_problems(self)
+
+    def data_digests(self) -> dict[str, str]:
+        return compute_input_table_digests(self)
+
+    def _find_unequal_variance_problems(self) -> Iterator[Problem]:
+        """Find penalties and solvers that require inputs of equal variance."""
+        if not (anisotropic := [inputs for inputs in ensure_tuple(self.inputs) if not inputs.isotropic]):
+            return
+        for penalty in ensure_tuple(self.penalty):
+            if L1_FRACTIONS_BY_PENALTY[penalty] != 0:
+                reason = "needs inputs whose covariance is a multiple of 1: a rotation of the inputs changes it"
+                yield ("penalty",), f"penalty {penalty} {reason}"
+                break
+        if self.bayes:
+            yield (
+                ("bayes",),
+                f"the Bayes-optimal student needs inputs of equal variance, not {format_inputs_label(anisotropic[0])}",
+            )
+        if self.solver == "amp":
+            yield (
+                ("solver",),
+                f"message passing needs inputs of equal variance, not {format_inputs_label(anisotropic[0])}",
+            )
+        for inputs in anisotropic:
+            if inputs.has_unpenalised_axes:
+                yield ("inputs",), "ridge of a spectrum must be greater than 0 in all groups of a loss with a penalty"
+                break
+
+    def _find_unbounded_losses(self) -> Iterator[Problem]:
+        """Find losses that have no minimum at lam = 0 because the examples are separable."""
+        for values in self._list_unpenalised_values():
+            inputs = values.get("inputs", Gaussian())
+            modes = (
+                None if inputs.isotropic or inputs.from_file else inputs.modes(values.get("N", ensure_tuple(self.N)[0]))
+            )
+            mode_arguments = (modes.signal_fraction, modes.rank_fraction) if modes else ()
+            min_alpha = compute_minimum_existence_threshold(
+                self.make_component(values), make_teacher(values), *mode_arguments
+            )
+            if values["alpha"] < min_alpha:
+                range_text = f"below alpha = {min_alpha:.6g}" if np.isfinite(min_alpha) else "at any alpha"
+                reason = "examples can be separated, and the student's length diverges"
+                yield ("lam",), f"with lam = 0 the loss {values['loss']} has no minimum {range_text}: {reason}"
+                return
+
+    def _list_unpenalised_values(self) -> Iterator[dict[str, Any]]:
+        """Yield the key values at lam = 0 and the smallest alpha, for each loss and teacher."""
+        values_at_min_alpha: dict[Any, dict[str, Any]] = {}
+        names = ("loss", "teacher", *TEACHER_PARAMETER_KEYS, *self.parameters, "lam", "alpha", "inputs")
+        for values in self.iterate_combinations(*names) if 0 in ensure_tuple(self.lam) else ():
+            kinds = self.make_component(values), make_teacher(values), values.get("inputs")
+            if values["lam"] == 0 and values["alpha"] <= values_at_min_alpha.get(kinds, values)["alpha"]:
+                values_at_min_alpha[kinds] = values
+        yield from values_at_min_alpha.values()
+
+    @property
+    def displayed_equations(self) -> tuple[str, ...]:
+        return (
+            (*self.equations[:-1], UNEQUAL_VARIANCE_ERROR_EQUATION) if self.has_anisotropic_inputs else self.equations
+        )
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return (
+            FIT_VARIABLES
+            | (RISK_LOCAL_FIELD_VARIABLES if self.has_anisotropic_inputs else {})
+            | (BAYES_VARIABLES if self.bayes else {})
+        )
+
+    @property
+    def has_anisotropic_inputs(self) -> bool:
+        """True if some inputs have unequal variances in different directions."""
+        return not all(inputs.isotropic for inputs in ensure_tuple(self.inputs))
+
+    @property
+    def sized(self) -> bool:
+        """True if the variances of some inputs depend on N."""
+        return any(inputs.modes_depend_on_N for inputs in ensure_tuple(self.inputs))
+
+    @property
+    def theory_only_variables(self) -> dict[str, Variable]:
+        return FIT_THEORY_VARIABLES | ({} if self.bayes else BAYES_VARIABLES)
+
+    @property
+    def keys_ignored_by_theory(self) -> dict[str, Any]:
+        return {} if self.sized else super().keys_ignored_by_theory
+
+    @property
+    def derived_coordinates(self) -> dict[str, Any]:
+        return super().derived_coordinates | self._compute_latent_coordinates()
+
+    def _compute_latent_coordinates(self) -> dict[str, Any]:
+        """Return the number of latent variables per feature along an axis of random features."""
+        axis_inputs = ensure_tuple(self.inputs)
+        ratios = [getattr(inputs, "latent", None) for inputs in axis_inputs]
+        if len(ratios) == 1 or None in ratios:
+            return {}
+        return {"latent": (("_".join(self._get_zip_group("inputs")),), np.array(ratios))}
+
+    def _get_zip_group(self, name: str) -> tuple[str, ...]:
+        """Return all keys in the zip group of a key, or the key alone."""
+        return next((group for group in self.zipped if name in group), (name,))
+
+    def estimate_run_seconds(self, cell: RiskCell) -> float:
+        latent = cell.inputs.count_latent_variables(cell.N)
+        measured = cell.N * (FRESH_SECONDS_PER_FEATURE + FRESH_SECONDS_PER_LATENT * latent) if latent else 0.0
+        return measured + estimate_fit_seconds(cell.loss, cell.P, cell.N, bool(cell.penalty.share))
+
+    def cell(self, values: dict[str, Any], index: tuple[int, ...]) -> RiskCell:
+        return RiskCell(**self.make_cell_values(values, index), inputs=values.get("inputs", Gaussian()))
+
+
+@dataclass(frozen=True)
+class RiskCell(LossCell, PenalisedCell):
+    """One grid point: the loss, the penalty, the teacher, the inputs, their dimension and the number of examples."""
+
+    inputs: Inputs = field(default_factory=Gaussian)
+
+    @property
+    def loss_setting(self) -> LossSetting:
+        return super().loss_setting._replace(inputs=make_input_population(self.inputs, self.N))
+
+    @property
+    def shared_setting(self) -> LossSetting:
+        return self.loss_setting
+
+    @property
+    def sample_size(self) -> float:
+        return self.alpha

@@ -1,1 +1,0 @@
-"""Errors and order parameters of two-layer networks."""

@@ -1,0 +1,1 @@
+"""Stores of results: creation, growth, checksums, locks and verification."""

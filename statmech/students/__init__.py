@@ -1,0 +1,1 @@
+"""Rules, learners, activations, and errors of ensembles and networks."""

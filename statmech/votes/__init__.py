@@ -1,1 +1,0 @@
-"""Generalization errors of ensembles that vote."""

@@ -1,0 +1,1 @@
+"""Theory of the kinds in `statmech.classification`."""

@@ -1,1 +1,0 @@
-"""Ensembles of online learners: vote errors, and fluctuations of pairs and votes."""

@@ -1,1 +1,0 @@
-"""One step of a student that learns online, to second order in 1/N: noise, fluctuations and bias."""

@@ -1,0 +1,30 @@
+"""Theory of a perceptron that learns several tasks: order parameters from equations, errors from angles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
+from statmech.students.order_parameters import angle_from_versine
+from theory.kinds.controlled_solver import solve_at_best_controls
+from theory.online.several_tasks import TaskStudent, solve_cells
+
+SOURCE = "order-parameter equations, N -> infinity"
+
+
+@solve_at_best_controls
+def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
+    """Return the theoretical variables of each cell in order."""
+    solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
+    return (
+        _compute_variables(student) | {"task_share": cell.compute_task_fractions(scenario.t)}
+        for cell, student in solutions
+    )
+
+
+def _compute_variables(student: TaskStudent) -> dict[str, np.ndarray]:
+    """Compute the variables from a student's log l (T,) and y (T, tasks)."""
+    error = angle_from_versine(student.y) / np.pi
+    return {"eps_g": error, "R": 1 - student.y, "length": np.exp(student.log_length)}

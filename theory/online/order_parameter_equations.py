@@ -1,0 +1,552 @@
+r"""Order-parameter equations of many parameter combinations in parallel, in one compiled program.
+
+Parameter combinations form a batch along the last axis, of length L. Each batch element uses
+`theory.online.order_parameter_equations` for its students and, if requested, `theory.online.student_fluctuations` for
+their fluctuations of order 1/N. The index of its rule selects the equations.
+
+Gaussian averages of any learning rule, by closed forms or quadrature.
+
+Let :math:`\theta` be the angle between teacher and student, :math:`\gamma = \cot\theta`, :math:`p_f` the label
+noise. The stability :math:`\kappa = \sigma u` has the density
+
+.. math:: p(\kappa) = 2\varphi(\kappa)\,[p_f + (1-2p_f)\,\Phi(\gamma\kappa)],
+
+so :math:`\langle fu\rangle = \eta\int p\, g\,\kappa` and :math:`\langle f^2\rangle = \eta^2\int p\, g^2`. The
+label jumps at v = 0. Stein's lemma turns this jump into the *response*
+
+.. math:: \langle\partial f/\partial v\rangle = \eta\,(1-2p_f)\sqrt{2/\pi}\int \varphi(z)\, g(z\sin\theta)\,dz ,
+
+from which :math:`\langle f h\rangle` follows for every field h, without a 0/0 at R = 0 or R = 1.
+
+For two students, student 2 is integrated conditionally on student 1: :math:`\kappa_2 = q\kappa_1 + pz`,
+:math:`p = \sqrt{1-q^2}`. Given both stabilities, the label is right with probability
+:math:`\Phi((\gamma_1\kappa_1 + rz)/\sqrt{1-r^2})`. Here r is the correlation between z and the part of
+the teacher's field that :math:`\kappa_1` does not determine. With the transverse cosine c,
+
+.. math:: pr = \cos\theta_2\sin\theta_1 - c\,\cos\theta_1\sin\theta_2, \qquad
+          p\sqrt{1-r^2} = \sin\theta_2\sqrt{1-c^2},
+
+both free of cancellation as q -> 1, where the density is a thin ridge in :math:`(\kappa_1,\kappa_2)` but not in
+:math:`(\kappa_1, z)`. Panels are cut at the rule's kinks and around each sigmoid (8.5 of its widths).
+
+Order-parameter equations of online learning in the limit N -> infinity.
+
+For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gives the Gram matrix of
+:math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with fields :math:`h_i = \mathbf w_i\cdot\mathbf x`
+
+.. math:: \dot G_{ij} = \langle f_i h_j\rangle + \langle f_j h_i\rangle + \langle f_i f_j\rangle, \qquad f_0 = 0,
+
+which is eqs (3.5) and (3.6) of Miyoshi, Hara & Okada by the chain rule. As R, q -> 1 these equations lose accuracy: R
+and q round to 1. We integrate in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - \cos\theta_k`, and the cosines
+:math:`c_{kj} = (q_{kj} - R_kR_j)/(\sin\theta_k\sin\theta_j)` of the students' parts perpendicular to the teacher. With
+:math:`D_k = \langle\partial f_k/\partial v\rangle` (`statmech.students.rules.RuleAverages`) and Stein's lemma,
+
+.. math::
+    \frac{d\log l_k}{dt} &= \frac{\langle f_ku_k\rangle}{l_k} + \frac{\langle f_k^2\rangle}{2l_k^2}, \\
+    \dot y_k &= -\sin^2\theta_k\,\frac{D_k}{l_k} + \cos\theta_k\,\frac{\langle f_k^2\rangle}{2l_k^2}, \\
+    \dot c_{kj} &= \frac{\langle f_kf_j\rangle}{l_kl_j\sin\theta_k\sin\theta_j}
+        - \frac{c_{kj}}{2}\left(\frac{\langle f_k^2\rangle}{l_k^2\sin^2\theta_k}
+        + \frac{\langle f_j^2\rangle}{l_j^2\sin^2\theta_j}\right).
+
+A teacher that drifts at rate :math:`\delta` (`drift`) turns away from all students, :math:`\dot R_k = -\delta R_k`, so
+with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and :math:`\delta\,(2\rho_k\rho_j -
+c_{kj}(\rho_k^2 + \rho_j^2))`. Weight decay at rate :math:`\nu` (`decay`) subtracts :math:`\nu` from the rate of
+:math:`\log l_k`. A `schedule` decreases the learning rate (`statmech.parameters.schedules_and_controls`).
+
+No term is larger than the sum, even when :math:`\theta` is 1e-6, so eps_g keeps its digits for t > 1e6.
+
+Students with equal initial conditions stay equal: one student and one pair represent all (the symmetric reduction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech.numerics.gaussian import (
+    GAUSSIAN_CUTOFF,
+    MIN_DIVISOR,
+    NODES,
+    Array,
+    get_legendre_rule,
+    make_clipped_composite_rule,
+    normal_density,
+    normal_upper_tail,
+    one_minus_cos,
+    replace_zero,
+)
+from statmech.parameters.parameter_fields import RealParameterFamily
+from statmech.parameters.schedules_and_controls import TimeDependence
+from statmech.runtime.compiled_programs import fast_compiled_program
+from statmech.students.order_parameters import angle_between_students, angle_from_versine
+from statmech.students.rules import Rule, RuleAverages
+from theory.numerics.runge_kutta import integrate
+from theory.online import student_fluctuations
+from theory.online.student_fluctuations import StabilityNodes, StepMoments, StudentFluctuations
+from theory.online.student_states import ATOL, VERSINE_ATOL, Students, compute_rate_terms, make_pair_indices
+
+SIGMOID_CUTOFF = 8.5  # widths: a sigmoid is constant to 1e-17 outside
+
+
+class StudentPair(NamedTuple):
+    """Pair of students: angles to the teacher (2,), cosine of the transverse parts, lengths (2,)."""
+
+    teacher_angles: tuple[Array, Array]
+    transverse_cosine: Array
+    lengths: tuple[Array, Array]
+
+
+def compute_rule_averages(rule: Rule, use_closed_forms: bool, theta: Array, length: Array, flip: Array) -> RuleAverages:
+    """Compute the averages over one student's step, including the learning rate.
+
+    The average uses a closed form, a line form or quadrature. Arrays broadcast.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    use_closed_forms
+        True to use its closed forms.
+    theta, length
+        The student's angle to the teacher, and its length.
+    flip
+        Probability that a label is flipped.
+    """
+    if use_closed_forms:
+        fu, response, ff = rule.closed_form(theta, length, flip)
+    else:
+        average_one = rule.line_form if rule.has_line_integral_form else partial(integrate_rule_averages, rule)
+        fu, response, ff = jnp.vectorize(lambda *values: tuple(average_one(*values)))(theta, length, flip)
+    return RuleAverages(rule.eta * fu, rule.eta * response, rule.eta**2 * ff)
+
+
+def compute_pair_average(rule: Rule, use_closed_forms: bool, pair: StudentPair, flip: Array) -> Array:
+    r"""Average the product of two students' updates, :math:`\langle f_1 f_2\rangle`, including the learning rate.
+
+    The average uses a closed form, a line form or quadrature. Arrays broadcast.
+    """
+    if use_closed_forms:
+        pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
+        ff = rule.closed_form_pair(pair.teacher_angles, pair_angle, pair.lengths, flip)
+    else:
+        average_pair = _average_pair_by_line_form if rule.has_line_integral_form else integrate_pair_average
+        flat = (*pair.teacher_angles, pair.transverse_cosine, *pair.lengths, flip)
+        ff = jnp.vectorize(lambda a, b, c, k, l, e: average_pair(rule, StudentPair((a, b), c, (k, l)), e))(*flat)
+    return rule.eta**2 * ff
+
+
+def _average_pair_by_line_form(rule: Rule, pair: StudentPair, flip: Array) -> Array:
+    pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
+    return rule.line_form_pair(pair.teacher_angles, pair_angle, pair.lengths, flip)
+
+
+def integrate_rule_averages(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> RuleAverages:
+    """Integrate the averages over one student's step at learning rate 1, in panels between kinks.
+
+    All arguments are scalars.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    theta, length
+        The student's angle to the teacher, and its length.
+    flip
+        Probability that a label is flipped.
+    nodes
+        Number of nodes per panel.
+    """
+    sin, tan = replace_zero(jnp.sin(theta)), jnp.tan(theta)
+    kinks = _get_rule_panel_edges(rule, length)
+    kappa, weight = make_clipped_composite_rule(_join_panel_edges(_make_sigmoid_edges(0.0, tan), kinks), nodes)
+    weight = (
+        weight * 2 * normal_density(kappa) * (flip + (1 - 2 * flip) * normal_upper_tail(-kappa * jnp.cos(theta) / sin))
+    )
+    g = rule.g(kappa, length)
+    z, z_weight = make_clipped_composite_rule(_join_panel_edges(_make_sigmoid_edges(0.0, 1.0), kinks / sin), nodes)
+    response = jnp.sum(z_weight * normal_density(z) * rule.g(sin * z, length))
+    return RuleAverages(
+        fu=jnp.sum(weight * g * kappa),
+        response=(1 - 2 * flip) * np.sqrt(2 / np.pi) * response,
+        ff=jnp.sum(weight * g * g),
+    )
+
+
+def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: int = NODES) -> Array:
+    r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
+    (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.teacher_angles)) for f in (jnp.sin, jnp.cos))
+    pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
+    q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
+    distinct = p > MIN_DIVISOR
+    parallel = cos_2 * sin_1 - pair.transverse_cosine * cos_1 * sin_2  # p r
+    perpendicular = sin_2 * jnp.sqrt(
+        jnp.maximum((1 - pair.transverse_cosine) * (1 + pair.transverse_cosine), 0.0)
+    )  # p sqrt(1 - r^2)
+    norm = replace_zero(jnp.hypot(parallel, perpendicular))
+    r, root = jnp.where(distinct, parallel / norm, 0.0), jnp.where(distinct, replace_zero(perpendicular / norm), 1.0)
+    gamma = cos_1 / replace_zero(sin_1)
+    first, second = (_get_rule_panel_edges(rule, length) for length in pair.lengths)
+
+    def conditional(kappa_1: Array) -> Array:
+        """Average over student 2 at a given stability kappa_1 of student 1."""
+
+        def terms(z: Array) -> Array:
+            right = normal_upper_tail(-(gamma * kappa_1 + r * z) / root)
+            return normal_density(z) * (flip + (1 - 2 * flip) * right) * rule.g(q * kappa_1 + p * z, pair.lengths[1])
+
+        label = _make_sigmoid_edges(-gamma * kappa_1 / replace_zero(r), root / replace_zero(r))
+        return _integrate_panels(terms, _join_panel_edges(label, (second - q * kappa_1) / replace_zero(p)), nodes)
+
+    def terms(kappa: Array) -> Array:
+        return 2 * normal_density(kappa) * rule.g(kappa, pair.lengths[0]) * jax.vmap(conditional)(kappa)
+
+    # in kappa_1 the inner integral changes where the kink of student 2 meets the ridge or the sigmoid of the label
+    slope = replace_zero(q / replace_zero(p) - gamma / replace_zero(r))
+    ridge = [_make_sigmoid_edges(kink / replace_zero(q), p / replace_zero(q)) for kink in rule.kinks]
+    meeting = [
+        _make_sigmoid_edges(kink / replace_zero(p) / slope, root / replace_zero(r) / slope) for kink in rule.kinks
+    ]
+    label = _make_sigmoid_edges(0.0, jnp.tan(pair.teacher_angles[0]))
+    return _integrate_panels(terms, _join_panel_edges(label, first, *ridge, *meeting), nodes)
+
+
+def _integrate_panels(integrand: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
+    """Integrate over the real line by a Gauss-Legendre rule on each panel between the edges.
+
+    Most edges of a pair coincide or lie outside the range of stabilities, and empty panels take no time.
+    """
+    ends = jnp.sort(jnp.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF))
+    distinct = jnp.diff(ends, prepend=-jnp.inf) > 0
+    ends = jnp.sort(jnp.where(distinct, ends, GAUSSIAN_CUTOFF))
+    x, weight = get_legendre_rule(nodes)
+
+    def add(panel: Array, total: Array) -> Array:
+        left, width = ends[panel], ends[panel + 1] - ends[panel]
+        return total + jnp.sum(width * weight * integrand(left + width * x))
+
+    return jax.lax.fori_loop(0, jnp.sum(distinct) - 1, add, jnp.zeros(()))
+
+
+def _get_rule_panel_edges(rule: Rule, length: Array) -> Array:
+    """Return the panel edges at the kinks and bends of a rule, for a student of a given length."""
+    edges = [jnp.asarray(edge, float) for edge in rule.edges(length)]
+    return jnp.stack(edges) if edges else jnp.zeros(0)
+
+
+def _make_sigmoid_edges(centre: Array, width: Array) -> Array:
+    """Return edges that bracket a sigmoid with the given centre and width."""
+    half_width = SIGMOID_CUTOFF * jnp.abs(width)
+    return jnp.stack([jnp.asarray(edge, float) for edge in (centre - half_width, centre, centre + half_width)])
+
+
+def _join_panel_edges(*edges: Array) -> Array:
+    """Join panel edges with 0 and the cutoffs of the real line."""
+    return jnp.concatenate([jnp.asarray([-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF]), *edges])
+
+
+LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same rates at any length
+
+
+def compute_rates(
+    rule: Rule,
+    use_closed_forms: bool,
+    students: Students,
+    flip: Array,
+    changes: TimeDependence | None = None,
+    has_pairs: bool = True,
+) -> Students:
+    """Compute the time derivative of the state of distinct students.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    use_closed_forms
+        True to use its closed forms.
+    students
+        The state.
+    flip
+        Probability that a label is flipped.
+    changes
+        Drift and decay. None means that both are 0.
+    has_pairs
+        False for a single student, whose c has no meaning and stays constant.
+    """
+    theta, length = (
+        angle_from_versine(students.y),
+        jnp.exp(jnp.clip(students.log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)),
+    )
+    # without this barrier each of the three rates would recompute both, which doubles the time
+    theta, length = jax.lax.optimization_barrier((theta, length))
+    single = compute_rule_averages(rule, use_closed_forms, theta, length, flip)
+    log_rate, y_rate = map(sum, compute_rate_terms(single, students.y, length, changes))
+    if not has_pairs:
+        return Students(log_rate, y_rate, jnp.zeros_like(students.c))
+    angles, lengths = _get_pair_values(theta), _get_pair_values(length)
+    sin = jnp.sqrt(students.y * (2 - students.y))
+    perpendicular = _divide_or_zero(single.ff / length**2, sin**2)
+    common = compute_pair_average(rule, use_closed_forms, StudentPair(angles, students.c, lengths), flip) / prod(
+        lengths
+    )
+    c_rate = _divide_or_zero(common, prod(_get_pair_values(sin))) - students.c / 2 * sum(
+        _get_pair_values(perpendicular)
+    )
+    # identical students stay identical, but q = 1 may be unstable (perceptron): rounding errors would separate them
+    separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
+    c_rate = jnp.where(separate, c_rate, 0.0)
+    if changes is not None:
+        first, second = _get_pair_values(_divide_or_zero(1 - students.y, sin))
+        c_rate += changes.drift * (2 * first * second - students.c * (first**2 + second**2))
+    return Students(log_rate, y_rate, c_rate)
+
+
+def compute_logarithmic_rates(
+    rule: Rule, use_closed_forms: bool, state: tuple[Array, Array], flip: Array, changes: TimeDependence | None
+) -> tuple[Array, Array]:
+    """Compute the time derivatives of log l and log theta for one student.
+
+    Parameters
+    ----------
+    rule
+        The learning rule.
+    use_closed_forms
+        True to use its closed forms.
+    state
+        (log l, log theta).
+    flip
+        Probability that a label is flipped.
+    changes
+        Drift and decay. None means that both are 0.
+    """
+    length, theta = jnp.exp(jnp.clip(state[0], -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)), jnp.exp(state[1])
+    single = compute_rule_averages(rule, use_closed_forms, theta, length, flip)
+    log_rate, y_rate = map(sum, compute_rate_terms(single, one_minus_cos(theta), length, changes))
+    return log_rate, log_theta_rate_from_y_rate(y_rate, theta)
+
+
+def log_theta_rate_from_y_rate(y_rate: Array, theta: Array) -> Array:
+    """Return the rate of log theta from the rate of y = 1 - cos(theta)."""
+    return y_rate / (theta * jnp.sin(theta))
+
+
+def _get_pair_values(student_values: Array) -> tuple[Array, Array]:
+    """Split student values (S,) into the values of the first and second student of each pair."""
+    if student_values.shape[0] == 1:  # no gather in the common case of one representative student
+        return student_values, student_values
+    first, second = make_pair_indices(student_values.shape[0])
+    return student_values[first], student_values[second]
+
+
+def _divide_or_zero(x: Array, y: Array) -> Array:
+    """Return x / y, and 0 where both vanish.
+
+    So a student on the teacher's axis with zero update stays there.
+    """
+    return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), 0.0)
+
+
+RTOL = 1e-9
+FLUCTUATION_ATOL = 1e-9  # applies to fluctuations of order 1/N
+
+
+@dataclass(frozen=True)
+class StudentSolverOptions:
+    """Static arguments of the compiled solver.
+
+    `use_closed_forms` selects closed forms instead of quadrature. `num_distinct_students` is the number of distinct
+    students. `is_time_dependent` is True if drift, decay or a schedule may differ from their defaults. `paired` is True
+    if there are pairs, whose averages by quadrature take most of the time. `has_fluctuations` is True if fluctuations
+    are integrated, and `has_linear_rules` if the rules are then linear.
+    """
+
+    rules: tuple[RealParameterFamily, ...]
+    use_closed_forms: bool
+    num_distinct_students: int
+    is_time_dependent: bool
+    has_pairs: bool
+    has_fluctuations: bool = False
+    has_linear_rules: bool = False
+
+
+class StudentBatch(NamedTuple):
+    """Run-time arguments of the solver, with the batch as the last axis.
+
+    `rule_index` is the index of the rule. `fluctuations` has shape (5 S, L), or (0, L) if fluctuations are not
+    integrated.
+    """
+
+    rule_index: Array
+    parameters: dict[str, Array]
+    flip: Array
+    changes: TimeDependence
+    start: Students
+    fluctuations: Array
+
+
+class StudentRateArguments(NamedTuple):
+    """Arguments of the rate equations for one batch element, apart from its state.
+
+    `t` is empty if nothing changes with time.
+    """
+
+    t: Array
+    rule_index: Array
+    parameters: dict[str, Array]
+    flip: Array
+    changes: TimeDependence
+
+
+@fast_compiled_program
+def solve_batch(
+    equations: StudentSolverOptions, batch: StudentBatch, times: Array, max_steps: Array
+) -> tuple[Array, ...]:
+    """Integrate a batch, and return log l, y, c and the fluctuation rows (T, ..., L).
+
+    Also returns a mask of elements that have reached the last time.
+    """
+    S, pairs, num_fluctuations = equations.num_distinct_students, batch.start.c.shape[0], batch.fluctuations.shape[0]
+    cuts = [S, 2 * S, 2 * S + pairs, 2 * S + pairs + num_fluctuations]
+    student_rates = jax.vmap(partial(_compute_student_rates, equations), in_axes=-1, out_axes=-1)
+
+    def field(y: Array) -> Array:
+        *state, rows, t = jnp.split(y, cuts)
+        students = Students(*state)
+        setting = StudentRateArguments(t, batch.rule_index, batch.parameters, batch.flip, batch.changes)
+        fluctuation_rates = (
+            _compute_fluctuation_row_rates(equations, students, rows, setting) if equations.has_fluctuations else rows
+        )
+        return jnp.concatenate([*student_rates(students, setting), fluctuation_rates, jnp.ones_like(t)])
+
+    # the last row is the time
+    start = [*batch.start, batch.fluctuations, jnp.zeros((1 if equations.is_time_dependent else 0, batch.flip.size))]
+    first = [ATOL] * S + [VERSINE_ATOL] * S + [ATOL] * pairs, [ATOL] * len(start[-1])
+    atol = jnp.asarray(first[0] + [FLUCTUATION_ATOL] * num_fluctuations + first[1])[:, None]
+    values, completed = integrate(field, jnp.concatenate(start), times, RTOL, atol, max_steps)
+    return *jnp.split(values, cuts, axis=1)[:4], completed
+
+
+def _make_current_rule(
+    equations: StudentSolverOptions, family: RealParameterFamily, setting: StudentRateArguments
+) -> Rule:
+    """Return the rule of a batch element at the current time."""
+    parameters = setting.parameters
+    if equations.is_time_dependent:
+        parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
+    rule: Rule = family(**{name: parameters[name] for name in family.real_parameter_names})
+    return rule
+
+
+def _compute_student_rates(
+    equations: StudentSolverOptions, students: Students, setting: StudentRateArguments
+) -> Students:
+    """Return the time derivative of the students in one batch element."""
+
+    def make_rule_rates(family: RealParameterFamily) -> Callable[[Students], Students]:
+        rule, changes = (
+            _make_current_rule(equations, family, setting),
+            setting.changes if equations.is_time_dependent else None,
+        )
+        return lambda students: compute_rates(
+            rule, equations.use_closed_forms, students, setting.flip, changes, equations.has_pairs
+        )
+
+    inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
+    state: Students = jax.lax.switch(
+        setting.rule_index, [make_rule_rates(family) for family in equations.rules], inside
+    )
+    return state
+
+
+def _compute_fluctuation_row_rates(
+    equations: StudentSolverOptions, students: Students, rows: Array, setting: StudentRateArguments
+) -> Array:
+    """Return the time derivative of the fluctuation rows (5 S, L) for students (S, L).
+
+    Each student is treated as a separate batch element.
+    """
+    log_length, theta = students.log_length.reshape(-1), angle_from_versine(jnp.clip(students.y, 0.0, 2.0)).reshape(-1)
+    student_setting: StudentRateArguments = jax.tree.map(
+        lambda array: jnp.tile(array, equations.num_distinct_students), setting
+    )
+    fluctuations = StudentFluctuations(*jnp.split(rows.reshape(5, -1), [3]))
+    rates_by_rule = [
+        jnp.concatenate(
+            _compute_fluctuation_rates(equations, family, log_length, theta, fluctuations, student_setting)
+        ).reshape(rows.shape)
+        for family in equations.rules
+    ]
+    return (
+        rates_by_rule[0]
+        if len(rates_by_rule) == 1
+        else jnp.select([student_setting.rule_index == index for index in range(len(rates_by_rule))], rates_by_rule)
+    )
+
+
+def _compute_fluctuation_rates(
+    equations: StudentSolverOptions,
+    family: RealParameterFamily,
+    log_length: Array,
+    theta: Array,
+    fluctuations: StudentFluctuations,
+    setting: StudentRateArguments,
+) -> StudentFluctuations:
+    """Return the time derivative of fluctuations (., L) under one rule, one student per batch element.
+
+    Nodes are mapped outside of the batch, so that the batch is the last axis of all arrays: this is several times
+    faster.
+    """
+    length, over_batch = (
+        jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)),
+        partial(jax.vmap, in_axes=-1, out_axes=-1),
+    )
+
+    def current_changes(setting: StudentRateArguments) -> TimeDependence | None:
+        return setting.changes if equations.is_time_dependent else None
+
+    def edges(theta: Array, length: Array, setting: StudentRateArguments) -> list[Array]:
+        return student_fluctuations.compute_stability_panel_edges(
+            _make_current_rule(equations, family, setting), theta, length
+        )
+
+    def examples(nodes: StabilityNodes, theta: Array, length: Array, setting: StudentRateArguments) -> StepMoments:
+        rule = _make_current_rule(equations, family, setting)
+        return student_fluctuations.compute_weighted_step_terms(
+            rule, nodes, theta, length, setting.flip, current_changes(setting)
+        )
+
+    def rates(
+        example: StepMoments,
+        log_length: Array,
+        theta: Array,
+        fluctuations: StudentFluctuations,
+        setting: StudentRateArguments,
+    ) -> StudentFluctuations:
+        step = student_fluctuations.convert_to_step_averages(theta, example, current_changes(setting))
+
+        def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
+            rule = _make_current_rule(equations, family, setting._replace(t=t))
+            return compute_logarithmic_rates(
+                rule, equations.use_closed_forms, (log_length, log_theta), setting.flip, current_changes(setting)
+            )
+
+        return student_fluctuations.compute_fluctuation_rates(
+            field, (log_length, jnp.log(theta)), setting.t, step, fluctuations
+        )
+
+    if equations.has_linear_rules:
+        stabilities = student_fluctuations.make_linear_rule_nodes(theta, setting.flip)
+    else:
+        stabilities = student_fluctuations.make_stability_nodes(
+            over_batch(edges)(theta, length, setting), theta, setting.flip
+        )
+    terms = jax.vmap(lambda stability: over_batch(examples)(stability, theta, length, setting))(stabilities)
+    means: StepMoments = jax.tree.map(partial(jnp.sum, axis=0), terms)
+    fluctuation_rates: StudentFluctuations = over_batch(rates)(means, log_length, theta, fluctuations, setting)
+    return fluctuation_rates

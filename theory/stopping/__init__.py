@@ -1,1 +1,0 @@
-"""Walks with early stopping, and the Attentive Perceptron."""

@@ -1,1 +1,0 @@
-"""Predictions, without fits, of errors on fresh rows of the population that a data table samples."""
