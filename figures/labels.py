@@ -14,9 +14,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from statmech.classification.stopping_boundaries import BOUNDARIES
-from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
-from statmech.inputs.real_tables import TABLE_POPULATIONS
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import drop_duplicates
 from statmech.keys.variables import Variable
@@ -397,11 +394,6 @@ TITLE_OMITTED_KEYS = (
     "tolerance",
 )  # N and folds are given with the number of runs
 ZERO_VALUE_PHRASES = {"stages": "stages by cross-validation", "budget": "no budget of features"}
-LABELLED_KINDS_BY_KEY: dict[str, Mapping[str, Any]] = {
-    "weights": WEIGHT_DISTRIBUTIONS,
-    "level": BOUNDARIES,
-    "population": TABLE_POPULATIONS,
-}
 
 
 def get_caption_keys(scenario: AbstractScenario) -> dict[str, Any]:
@@ -510,7 +502,8 @@ def format_values(scenario: AbstractScenario, name: str, value: Any) -> str:
 
 def _format_single_value(scenario: AbstractScenario, name: str, value: Any) -> str:
     if isinstance(value, str):
-        return kind_label(scenario.choices().get(name) or LABELLED_KINDS_BY_KEY.get(name, {}), value).replace("_", " ")
+        classes = scenario.choices().get(name) or scenario.LABELLED_CLASSES.get(name, {})
+        return kind_label(classes, value).replace("_", " ")
     if isinstance(value, int):
         return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
     text = format_power_of_ten(format_config_value(value))

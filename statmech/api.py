@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech.classification.study_tables import make_results_tables
 from statmech.config import config_files
 from statmech.errors import ConfigError, StatmechError
 from statmech.keys.figure_key import read_figure_composition
@@ -16,6 +15,7 @@ from statmech.kinds.registry import scenario_from
 from statmech.results import results
 from statmech.results.comparison import distances as distances
 from statmech.results.results import as_results
+from statmech.results.tables import make_results_tables
 from statmech.runtime.installed_packages import check_shadowing
 from statmech.runtime.progress_bar import SilentProgressBar, show_progress_bar
 

@@ -20,8 +20,8 @@ from figures import curves, inspection, labels
 from figures.interactive import report_charts
 from figures.interactive.html_report import use_mathematical_signs, write_report
 from statmech import Results, load, load_results
-from statmech.classification.study_tables import make_results_tables
 from statmech.results.export_and_citations import get_citation_keys
+from statmech.results.tables import make_results_tables
 from statmech.stores import zarr_store
 from theory.solutions import cache_theory_lines
 

@@ -15,7 +15,7 @@ from simulate.classification.estimators import classifier_models
 from simulate.classification.estimators.classifier_models import PrunedPerceptron
 from statmech import ScenarioError, Study
 from statmech.classification.classifiers import CLASSIFIERS
-from statmech.classification.study_tables import verdicts
+from statmech.classification.study_tables import iterate_paired_tests
 from statmech.inputs import data_sets
 from statmech.inputs.data_sets import GENERATED_DATA_SOURCES, find_data_source
 
@@ -184,7 +184,7 @@ def test_boosting_on_the_votes_is_as_accurate_and_as_sparse_as_in_the_paper(real
 def test_a_verdict_is_the_papers_t_test(data_folder):
     found = study(classifier=["boosting", "tree"], seeds=1, data="promoters", stages=2)
     mine, its = found.accuracy.values[1, 0], found.accuracy.values[0, 0]
-    first, second = verdicts(found)
+    first, second = iterate_paired_tests(found)
     assert first.worse_shuffles is None
     assert first.cell == {"classifier": "boosting"}
     sure = ttest_rel(mine, its).pvalue <= 0.05 if np.ptp(mine - its) else False
@@ -196,9 +196,9 @@ def test_a_verdict_is_the_papers_t_test(data_folder):
 def test_a_significantly_worse_classifier_is_marked(data_folder):
     found = study(classifier=["boosting", "tree"], seeds=2)
     found.accuracy[1] = found.accuracy[0] - [0.1, 0.12, 0.11, 0.1]
-    assert [verdict.worse_shuffles for verdict in verdicts(found)] == [None, 2]
+    assert [verdict.worse_shuffles for verdict in iterate_paired_tests(found)] == [None, 2]
     found.accuracy[1] = found.accuracy[0] - [0.1, -0.12, 0.11, -0.1]
-    assert [verdict.worse_shuffles for verdict in verdicts(found)] == [None, 0]
+    assert [verdict.worse_shuffles for verdict in iterate_paired_tests(found)] == [None, 0]
 
 
 def test_the_papers_stars_stand_behind_accuracies_below_that_of_boosting():

@@ -9,7 +9,8 @@ from scipy.stats import norm
 
 from statmech import ScenarioError
 from statmech.classification import stopping_boundaries
-from theory.classification.random_walks import BOUNDARIES, error, exact_decision, mean_evaluated_fraction, threshold
+from statmech.classification.stopping_boundaries import BOUNDARIES, compute_stopping_level
+from theory.classification.random_walks import error, exact_decision, mean_evaluated_fraction
 
 MEANS = np.array([-0.5, 0.0, 0.3, 1.0, 3.0])
 OVERSHOOT = (
@@ -19,7 +20,7 @@ OVERSHOOT = (
 
 def kept(boundary, error_rate, mean, variance, theta):
     """The decision-error rate of a boundary for Brownian motion."""
-    tau = threshold(boundary, error_rate, mean, variance, theta)
+    tau = compute_stopping_level(boundary, error_rate, mean, variance, theta)
     return error(tau, 0.0, variance, theta - mean) if boundary == "centred" else error(tau, mean, variance, theta)
 
 
@@ -29,7 +30,7 @@ def test_constant_and_centred_boundaries_meet_their_target(error_rate, theta):
     for variance in (0.25, 4.0):
         for boundary in ("constant", "centred"):
             found = kept(boundary, error_rate, MEANS, variance, theta)
-            tau = threshold(boundary, error_rate, MEANS, variance, theta)
+            tau = compute_stopping_level(boundary, error_rate, MEANS, variance, theta)
             exact = tau > (np.maximum(theta, 0) if boundary == "constant" else np.maximum(theta - MEANS, 0)) + 1e-12
             np.testing.assert_allclose(found[exact], error_rate, rtol=1e-9)
             assert np.all(found[tau == 0] <= error_rate * (1 + 1e-9) if boundary == "constant" else True)
@@ -39,7 +40,7 @@ def test_a_bridge_is_conservative_and_eq_4_on_raw_sums_is_not():
     assert np.all(kept("brownian-bridge", 0.01, MEANS, 1.0, 0.0) <= 0.01)
     assert kept("as-printed", 0.01, 1.0, 1.0, 0.0) == pytest.approx(0.038, abs=5e-4)
     assert kept("as-printed", 0.01, 0.0, 1.0, 0.0) == pytest.approx(0.01, rel=1e-9)
-    without_drift = threshold("constant", 0.01, 0.0, 1.0)
+    without_drift = compute_stopping_level("constant", 0.01, 0.0, 1.0)
     assert error(without_drift, 1.0, 1.0) == pytest.approx(0.0045, abs=5e-5)
 
 
@@ -100,21 +101,24 @@ def test_the_mean_fraction_satisfies_wald_s_identity(tau, mean):
 def test_uninformative_examples_cost_the_square_root_of_n_with_a_bridge():
     """With n features that each add to the margin, tau grows as sqrt(n), and so does the number of features."""
     n = np.array([1e3, 1e4, 1e5, 1e6])
-    features = n * mean_evaluated_fraction(threshold("brownian-bridge", 0.05, 0.3 * n, n), 0.3 * n, n)
+    features = n * mean_evaluated_fraction(compute_stopping_level("brownian-bridge", 0.05, 0.3 * n, n), 0.3 * n, n)
     slopes = np.diff(np.log(features)) / np.diff(np.log(n))
     np.testing.assert_allclose(slopes, 0.5, atol=0.03)
     # where margins are as large as their standard deviation, as for teacher and student, it is a fraction of n
-    fraction = mean_evaluated_fraction(threshold("brownian-bridge", 0.05, np.sqrt(n), n), np.sqrt(n), n)
+    fraction = mean_evaluated_fraction(compute_stopping_level("brownian-bridge", 0.05, np.sqrt(n), n), np.sqrt(n), n)
     np.testing.assert_allclose(fraction, fraction[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: threshold("konstant", 0.1, 0.0, 1.0), 'not a boundary. Did you mean "constant"'),
-        (lambda: threshold("constant", 0.6, 0.0, 1.0), "error_rate: must lie between 1e-300 and 0.5, not 0.6"),
-        (lambda: threshold("constant", 0.0, 0.0, 1.0), "error_rate: must lie between"),
-        (lambda: threshold("constant", 0.1, 0.0, 0.0), "variance: must be greater than 0"),
+        (lambda: compute_stopping_level("konstant", 0.1, 0.0, 1.0), 'not a boundary. Did you mean "constant"'),
+        (
+            lambda: compute_stopping_level("constant", 0.6, 0.0, 1.0),
+            "error_rate: must lie between 1e-300 and 0.5, not 0.6",
+        ),
+        (lambda: compute_stopping_level("constant", 0.0, 0.0, 1.0), "error_rate: must lie between"),
+        (lambda: compute_stopping_level("constant", 0.1, 0.0, 0.0), "variance: must be greater than 0"),
         (lambda: exact_decision(1.0, [3, 2], 0.0, 1.0), "looks: must be increasing numbers of features"),
     ],
 )

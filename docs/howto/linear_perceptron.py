@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from statmech.kinds import (
+from statmech.keys import (
     PARAMETERS,
     SCENARIOS,
     AbstractScenario,

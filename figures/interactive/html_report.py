@@ -199,7 +199,7 @@ def _embed_charts(charts: list[Any]) -> tuple[str, list[str]]:
 
 def _collect_texts(results: Results) -> dict[str, Any]:
     """Collect the texts and tables of the page."""
-    from statmech.classification.study_tables import make_results_tables
+    from statmech.results.tables import make_results_tables
 
     scenario = results.scenario
     keys = get_citation_keys(scenario)

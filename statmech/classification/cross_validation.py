@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, StrictBool
 from statmech.classification.classifiers import CLASSIFIERS, Classifier
 from statmech.classification.classifiers import EXAMPLE_ORDER_MEANINGS as EXAMPLE_ORDER_MEANINGS
 from statmech.classification.classifiers import FEATURE_ORDER_MEANINGS as FEATURE_ORDER_MEANINGS
+from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.errors import Problem
 from statmech.inputs import data_sets
 from statmech.keys.key_types import PARAMETERS, Whole, one_of
@@ -112,6 +113,7 @@ class Study(AbstractScenario):
         "partner": ConfigKey("partner", "letter of the sequence after `position`", int),
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
+    LABELLED_CLASSES: ClassVar = {"level": BOUNDARIES}
 
     classifier: Annotated[NameOrAxis, one_of(CLASSIFIERS, "a classifier")] = Field(description="classifier")
     data: DataSetAxis = Field(description="data set, from --data-dir or OpenML")
@@ -177,6 +179,12 @@ class Study(AbstractScenario):
     @property
     def unsolved(self) -> str:
         return "there is no theory of real data"
+
+    @staticmethod
+    def make_data_tables(simulation: Any) -> Iterator[Any]:
+        from statmech.classification.study_tables import make_study_tables  # lazy import: needed by tables alone
+
+        yield from make_study_tables(simulation)
 
     def _find_problems(self) -> Iterator[Problem]:
         for name in ensure_tuple(self.data):

@@ -25,8 +25,7 @@ import numpy as np
 
 from statmech.classification.classifiers import CLASSIFIERS, REFERENCE_CLASSIFIER
 from statmech.numerics.statistics import standard_error
-from statmech.results.results import Results, as_results
-from statmech.results.tables import Table, TableCell, TableColumn, Tables, make_comparison_tables
+from statmech.results.tables import Table, TableCell, TableColumn
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -142,9 +141,6 @@ def _finite_mean(values: np.ndarray) -> float:
     return float(finite.mean()) if finite.size else np.nan
 
 
-Verdict, verdicts = PairedTest, iterate_paired_tests  # names in earlier versions
-
-
 PUBLISHED_ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
     "votes": {
         "boosting": (91.5,),
@@ -189,23 +185,6 @@ CLASSIFIERS_WORSE_THAN_BOOSTING: dict[
     "promoters": ("tree", "ordinary", "second_order", "pruned"),
     "coding": ("tree", "mlp", "ordinary", "second_order", "pruned"),
 }
-
-
-def make_results_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> Tables:
-    """Return the tables of any results: simulation against theory or, for a study on data, accuracies.
-
-    Without a simulation or theory to compare, the tables consist of a note.
-    """
-    results = as_results(simulation, theory)
-    if not results.complete:
-        return Tables([Table("", (), (), verdict=_describe_missing_dataset(results))])
-    return Tables(make_study_tables(results.either) if results.scenario.on_data else make_comparison_tables(results))
-
-
-def _describe_missing_dataset(results: Results) -> str:
-    if results.simulation is None:
-        return "There is no simulation to compare with theory."
-    return f"There is no theory to compare with: {results.scenario.unsolved or 'it has not been solved'}."
 
 
 def make_study_tables(study: xr.Dataset) -> Iterator[Table]:

@@ -25,7 +25,7 @@ stdout_console = Console()
 
 def print_comparison_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> None:
     """Print the comparison tables of results, or of a simulation and its theory."""
-    from statmech.classification.study_tables import make_results_tables
+    from statmech.results.tables import make_results_tables
 
     for table in make_results_tables(simulation, theory):
         if table.verdict:

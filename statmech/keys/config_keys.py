@@ -8,7 +8,7 @@ Docstrings and signatures with the keys of a kind of scenario, for `help` and ed
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import InitVar
 from functools import cache
 from inspect import Parameter, Signature, cleandoc
@@ -58,10 +58,16 @@ class ScenarioDefaults(Grid):
     UNEQUAL_VARIANCE_CITES: ClassVar[tuple[str, ...]] = ()  # further bibliography keys for inputs of unequal variance
     NON_KEY_COORDINATES: ClassVar[dict[str, ConfigKey]] = {}  # dataset coordinates other than config keys
     KEYS_IMPLIED_BY_OTHERS: ClassVar[tuple[str, ...]] = ()  # required keys that other keys of a config can imply
+    LABELLED_CLASSES: ClassVar[dict[str, Mapping[str, Any]]] = {}  # labelled classes by key and name, not in `choices`
     UNSUPPORTED_KEYS: ClassVar[dict[str, str]] = {}  # other kinds' keys, each with a reason; {} stands for the keys
     SIMULATION_ONLY_KEYS: ClassVar[tuple[str, ...]] = ()  # theory ignores these keys, like `seeds` and `key`
     PAGE: ClassVar[Page | None] = None  # initial page of the explorer; None for kinds without a page
     workers: ClassVar[int | None] = None  # parallel threads; None for one per core
+
+    @staticmethod
+    def make_data_tables(simulation: Any) -> Iterator[Any]:
+        """Yield the tables of a simulation on real data, which has no theory to compare with."""
+        raise NotImplementedError
 
     @classmethod
     def find_unsupported_key_problems(cls, config: dict[str, Any]) -> Iterator[Problem]:

@@ -191,6 +191,8 @@ class TeacherFit(ConvexFit):
 class LossFit(TeacherFit):
     """Learners that minimise a convex loss with a penalty on examples from a teacher."""
 
+    LABELLED_CLASSES: ClassVar = {"weights": WEIGHT_DISTRIBUTIONS}
+
     penalty: Annotated[NameOrAxis, one_of(L1_FRACTIONS_BY_PENALTY, "a penalty")] = Field(
         default="l2", description="penalty on the weights"
     )

@@ -152,6 +152,27 @@ def _format_html_cell(cell: TableCell) -> str:
     return f"<b>{escape(cell.text)}</b>" if cell.highlighted else escape(cell.text)
 
 
+def make_results_tables(simulation: Results | xr.Dataset | None, theory: xr.Dataset | None = None) -> Tables:
+    """Return the tables of any results: simulation against theory or, for a study on data, accuracies.
+
+    Without a simulation or theory to compare, the tables consist of a note.
+    """
+    results = as_results(simulation, theory)
+    if not results.complete:
+        return Tables([Table("", (), (), verdict=_describe_missing_dataset(results))])
+    return Tables(
+        results.scenario.make_data_tables(results.either)
+        if results.scenario.on_data
+        else make_comparison_tables(results)
+    )
+
+
+def _describe_missing_dataset(results: Results) -> str:
+    if results.simulation is None:
+        return "There is no simulation to compare with theory."
+    return f"There is no theory to compare with: {results.scenario.unsolved or 'it has not been solved'}."
+
+
 def make_comparison_tables(simulation: Results | xr.Dataset, theory: xr.Dataset | None = None) -> Iterator[Table]:
     """Yield tables that compare simulation and theory: first bounds, then deviations where theory has values.
 
