@@ -209,6 +209,7 @@ def test_a_large_learning_rate_is_remarked_on():
         "eta = 2 exceeds 1.07: descent of the logistic loss at alpha = 3 may oscillate or diverge"
     ]
     assert remarks(Descent(**GIVEN, eta=1)) == []
+    assert remarks(Descent(**{**GIVEN, "descent": "sign", "loss": "hinge"})) == []  # both have no largest curvature
 
 
 def test_the_engine_is_the_faster_one_or_the_given_one():

@@ -53,8 +53,10 @@ class Simulator(ConvexFitSimulator[DescentCell]):
 def describe_large_eta(cell: DescentCell) -> str:
     """Describe a learning rate above the stable range of descent, or return an empty string."""
     curvature = cell.loss.largest_curvature
+    if not np.isfinite(curvature):
+        return ""
     bound = compute_max_stable_eta(cell.descent, cell.alpha * cell.batch, cell.strengths[1] * cell.batch, curvature)
-    if not np.isfinite(curvature) or cell.eta <= bound:
+    if cell.eta <= bound:
         return ""
     where = f"the {cell.name} loss at alpha = {cell.alpha:g}{f', batch {cell.batch:g}' if cell.batch < 1 else ''}"
     return f"eta = {cell.eta:g} exceeds {bound:.3g}: descent of {where} may oscillate or diverge"

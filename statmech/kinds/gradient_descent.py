@@ -5,6 +5,7 @@ A config file with the key `descent` becomes a `Descent`, the input of `simulate
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import InitVar, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -309,7 +310,7 @@ class Descent(LossFit):
 
 
 def _is_nearly_integer(number: float) -> bool:
-    return abs(number - round(number)) <= INTEGER_REL_TOL * max(1.0, number)
+    return math.isfinite(number) and abs(number - round(number)) <= INTEGER_REL_TOL * max(1.0, number)
 
 
 @dataclass(frozen=True)

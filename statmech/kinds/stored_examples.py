@@ -48,7 +48,7 @@ def _read_updates(raw: Any) -> Any:
 def _reject_loss_names(value: Any) -> Any:
     """Raise `ValueError` if the name of a learner is the name of a loss."""
     names = (
-        [name for name in expand_to_list(value) if name in LOSSES_BY_LEARNER_NAME]
+        [name for name in expand_to_list(value) if isinstance(name, str) and name in LOSSES_BY_LEARNER_NAME]
         if isinstance(value, str | list | tuple)
         else []
     )
