@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import sys
+import traceback
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 import pytest
 import typer
 import xarray as xr
+from hypothesis import HealthCheck, settings
 
 import simulate
 from statmech import RULES
@@ -202,6 +204,17 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.line(f"{'all':44}{sum(seconds for seconds, *_ in every):8.1f}{slow:8.1f}")
 
 
+FIXED_EXAMPLES = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("deep", FIXED_EXAMPLES, derandomize=False, max_examples=1000)
+
+
+def get_deep_settings(examples):
+    """Return the settings of slow tests: this number of examples, or those of `--hypothesis-profile=deep`."""
+    if settings.get_current_profile_name() == "deep":
+        return settings.get_profile("deep")
+    return settings(FIXED_EXAMPLES, max_examples=examples)
+
+
 def brief(cases, count=1):
     """Cases of a test, of which `make test` runs so many, and `make test-all` every one."""
     rest = (case if isinstance(case, tuple) else (case,) for case in cases[count:])
@@ -278,6 +291,46 @@ def forkserver():
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*IMPORTED])
     return context
+
+
+class ForkServer:
+    """A process that has prepared everything and forks a process for each call, which starts at once."""
+
+    def __init__(self, prepare):
+        self.requests, other = forkserver().Pipe()
+        self.process = forkserver().Process(target=_serve_forks, args=(other, prepare))
+        self.process.start()
+        other.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.join(30)
+        self.requests.close()
+
+    def call(self, function, *given):
+        """The exit code of a process that calls a function of a module, within a minute: minus a signal's number."""
+        assert self.process.is_alive(), self.process.exitcode
+        self.requests.send((function, given))
+        assert self.requests.poll(60), given
+        return self.requests.recv()
+
+
+def _serve_forks(requests, prepare):
+    prepare()
+    while True:
+        function, given = requests.recv()
+        process, code = os.fork(), 1
+        if not process:
+            try:
+                code = function(*given) or 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        requests.send(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
 
 
 def in_child(function, *given):

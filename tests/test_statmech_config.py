@@ -21,7 +21,7 @@ from statmech.keys.kind_registry import SCENARIOS, get_kinds
 from statmech.kinds.registry import get_kind_name, scenario_from
 from statmech.stores.sweep_size import estimate_cost
 
-EXAMPLES = 100  # configs of each kind; `benchmarks/fuzz.py` tries more
+EXAMPLES = 100  # configs of each kind; `test_statmech_drawn_inputs.py` draws from the schema
 ODD = [
     *(
         "1e-3",
@@ -192,6 +192,11 @@ BASES = {  # the shipped configs of every kind, else a small sweep, as mappings 
         ('rule: "\\uda9f"\nt: 1\n', r':1: rule: "\uda9f" is not a learning rule'),
         ("rule: |\n  adatron\n  x\nt: 1\n", ':1: rule: "adatron x" is not a learning rule. Did you mean "adatron"?'),
         ("rule: hebb\nt: 1\nseeds: {[1]: 2}\n", ":3: seeds: must be a whole number, not {"),
+        (
+            "descent: gradient\nloss: square\nalpha: 1\nbatch: 5e-324\n",
+            ":4: batch: sampling shuffle needs a batch of 1/2, 1/3, ...: 4.94066e-324 does not divide the examples",
+        ),
+        ("learner: [[]]\nalpha: 1\n", ":1: learner[0]: input should be a valid string, not []"),
     ],
 )
 def test_errors_found_by_generated_configs_are_messages(tmp_path, text, message):
