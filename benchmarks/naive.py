@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.integrate import quad
+from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq
-from scipy.special import expit, ndtr
+from scipy.special import erf, expit, ndtr
 
 Times = Sequence[float]
+LAST_TIME, START_OVERLAP = 20.0, 0.1  # of the perceptron whose learning rates are differentiated
+DIFFERENCE_STEP = 1e-4  # relative step of finite differences
 
 
 def begin(rng: np.random.Generator, N: int, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -175,3 +177,39 @@ def best_pair_product(X: np.ndarray, signed: np.ndarray, attributes: np.ndarray)
     values = np.abs(2 * ((X * signed[:, None]).T @ X)[one, other] - signed.sum())
     index = int(np.argmax(values >= values.max() * (1 - 1e-12)))
     return int(one[index]), int(other[index])
+
+
+def two_tasks_loop(N: int, steps: int) -> None:
+    """Two tasks in turn on weight vectors, one example after the other."""
+    rng = np.random.default_rng(0)
+    teachers, J = rng.standard_normal((2, N)), 0.5 * rng.standard_normal((2, N))
+    V, eta = np.full((2, 2), 0.5), 1.0
+    for step in range(steps):
+        task, x = int(2 * step >= steps), rng.standard_normal(N) / np.sqrt(N)
+        h = J @ x
+        g = erf(h / np.sqrt(2))
+        error = erf(teachers[task] @ x / np.sqrt(2)) - V[task] @ g
+        J += np.outer(eta * error * V[task] * np.sqrt(2 / np.pi) * np.exp(-(h**2) / 2), x)
+        V[task] += eta / N * error * g
+
+
+def angle_after(eta: np.ndarray, edges: np.ndarray) -> float:
+    """The angle of a perceptron after learning at these rates, one on each segment, by LSODA in (R, l)."""
+    state = [START_OVERLAP, 1.0]
+    for rate, begin, end in zip(eta, edges[:-1], edges[1:], strict=True):
+
+        def rates(_: float, state: np.ndarray, rate: float = rate) -> list[float]:
+            R, length = state
+            a, F, D = rate / length, np.arccos(R) / np.pi, 1 / np.sqrt(2 * np.pi)
+            return [a * (1 - R * R) * D - a * a * R * F / 2, rate * (a * F / 2 - (1 - R) * D)]
+
+        state = solve_ivp(rates, (begin, end), state, method="LSODA", rtol=1e-9, atol=1e-11).y[:, -1]
+    return float(np.arccos(state[0]))
+
+
+def gradient_by_differences(eta: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The gradient of log eps_g by one more solution a segment."""
+    cost = np.log(angle_after(eta, edges))
+    return np.array(
+        [(np.log(angle_after(eta + DIFFERENCE_STEP * one, edges)) - cost) / DIFFERENCE_STEP for one in np.eye(eta.size)]
+    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from conftest import quick_children, quick_environment
+from conftest import quick_children
 
 pytestmark = pytest.mark.quick
 
@@ -22,20 +21,29 @@ SCRIPTS = (
     "descent",
     "engines",
     "equations",
-    "everyday_fits",
-    "everyday_live",
-    "everyday_vote",
     "fits",
     "fluctuations",
     "learners",
     "networks",
     "networks_theory",
-    "peers",
     "precision",
-    "protocols",
     "risk",
     "real_tables",
     "visitors",
+)
+GROUPS = (
+    "steps",
+    "equations",
+    "protocols",
+    "replica",
+    "fits",
+    "votes",
+    "commands",
+    "demo",
+    "programs",
+    "memory",
+    "stores",
+    "explorer",
 )
 
 
@@ -63,24 +71,12 @@ def test_a_benchmark_prints_its_tables(name, scripts, capsys):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_processes_of_every_day_are_measured(scripts, capfd):
-    tables = ["commands", "memory", "demo", "programs"]
-    scripts("everyday").main([*tables, "--tiny"])
-    assert capfd.readouterr().out.count("\n| --- |") == len(tables)
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("group", GROUPS)
+def test_peers_are_compared(group, scripts, capfd):
+    scripts("peers").main([group, "--tiny"])
+    assert capfd.readouterr().out.count("\n| --- |") == 2  # the peers that are found, and this group
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_faults_of_sweeps_cost_no_run():
-    command = [sys.executable, FOLDER / "faults.py", "--tiny"]  # whose processes compare bits: compiled alike
-    done = subprocess.run(command, capture_output=True, text=True, timeout=570, env=quick_environment())
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr
-    assert done.stdout.count("| --- |") >= 1
-
-
-@pytest.mark.slow
-def test_random_command_lines_and_configs_are_answered_or_refused():
-    command = [sys.executable, FOLDER / "fuzz.py", "--tiny"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=quick_environment())
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "| command lines | 20 |" in done.stdout
+def test_every_group_of_peers_is_run(scripts):
+    assert {*scripts("peers").GROUPS} == {*GROUPS, "browser"}  # the explorer's own tests open a browser

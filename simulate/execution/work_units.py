@@ -57,7 +57,7 @@ def get_memory_per_core() -> float:
 
 
 MAX_PENDING_UNITS_PER_WORKER = 2  # limits the memory of results that wait
-# bytes, measured by `benchmarks/everyday.py memory`: libraries for stores and figures, and compilers with programs
+# bytes, measured by `benchmarks/peers.py memory`: libraries for stores and figures, and compilers with programs
 STORE_LIBRARY_BYTES, PICTURE_LIBRARY_BYTES, XLA_BYTES, JAX_BYTES, NUMBA_BYTES = (
     int(GiB * 2**30) for GiB in (0.08, 0.07, 0.12, 0.06, 0.1)
 )

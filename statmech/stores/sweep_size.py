@@ -21,7 +21,7 @@ from statmech.runtime.operating_system import get_total_memory
 
 REFERENCE_MACHINE_CORES = 2  # cores of the machine that measured all times (benchmarks/README.md)
 # seconds of CPU time on an Intel Xeon, 22 November 2026: five runs of `statmech run ensemble rule=perceptron K=3 t=5
-# seeds=8` minus its two programs (2.6 to 2.7 s in total), and first calls of the Gram engine (`everyday_programs.py`)
+# seeds=8` minus its two programs (2.6 to 2.7 s in total), and first calls of the Gram engine (`peers.py programs`)
 PROGRAM_START_SECONDS, COMPILE_SECONDS, PROGRAM_LOAD_SECONDS = 2.5, 1.9, 0.08
 MEMORY_BYTES_PER_CELL = 800  # memory per parameter combination, including its runs
 MAX_CELLS_PER_COST_ESTIMATE = 1000  # larger sweeps are thinned before the estimate
