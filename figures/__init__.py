@@ -115,7 +115,7 @@ PUBLISHED_FIGURE_DESCRIPTIONS = {  # descriptions by kind of scenario and name o
         "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
     },
 }
-FIGURE_FOLDERS_BY_KIND = {  # folder of the published figures of each kind of scenario
+FIGURE_FOLDERS_BY_KIND = {  # folder of the published figures of each scenario kind
     "rule": "published.online",
     "network": "published.networks",
     "loss": "published.convex",

@@ -1,1 +1,1 @@
-"""Simulation of each kind of scenario, in files of the same name as in `statmech.kinds`."""
+"""Simulation of each scenario kind, in files named as in `statmech.kinds`."""

@@ -1,1 +1,1 @@
-"""Config files, user files, and the messages about mistakes in them."""
+"""Config files, user files, and messages about mistakes in these files."""

@@ -1,4 +1,4 @@
-"""The keys of a config: what a scenario may say, how it is checked, and what its datasets contain.
+"""The keys of a config: their types and checks, sweep axes, recorded variables and error messages.
 
 `__init__.pyi` lists the names that a kind outside the package needs (docs/howto/own_scenario.md).
 """

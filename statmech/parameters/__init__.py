@@ -1,1 +1,1 @@
-"""Parameters of classes, functions of time, and protocols of tasks."""
+"""Parameters of classes, functions of time, and task protocols."""

@@ -1,1 +1,1 @@
-"""Theory of each kind of scenario, in files of the same name as in `statmech.kinds`."""
+"""Theory of each scenario kind, in files named as in `statmech.kinds`."""
