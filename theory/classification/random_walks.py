@@ -233,7 +233,7 @@ class TransitionKernel(NamedTuple):
 
 
 def _make_kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> TransitionKernel:
-    """Make the transition kernel of a step between panels up to `PARTIAL_SUM_CUTOFF_DEVIATIONS` deviations apart."""
+    """Make the transition kernel of a step between panels at distances up to `PARTIAL_SUM_CUTOFF_DEVIATIONS`."""
     width, cutoff = nodes[PANEL_NODES] - nodes[0], PARTIAL_SUM_CUTOFF_DEVIATIONS * deviation
     before, after = (max(0, int(np.ceil((cutoff + side * mean) / width)) + 1) for side in (1, -1))
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
