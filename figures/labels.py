@@ -54,7 +54,7 @@ def get_symbol(scenario: AbstractScenario, name: str) -> str:
 
 def get_usual_abscissa_key(scenario: AbstractScenario) -> str | None:
     """Return the usual key of the x axis for this kind of scenario, or None."""
-    return None if scenario.PAGE is None else str(scenario.PAGE.x_key)
+    return scenario.USUAL_X_KEY or None
 
 
 def axis_label(scenario: AbstractScenario, names: list[str]) -> str:

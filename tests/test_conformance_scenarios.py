@@ -14,6 +14,7 @@ from conftest import assert_same_bits, few_optimisations, in_child
 from small import EVERY, MOST, SMALL
 
 from figures.explorer import settings
+from figures.explorer.pages import PAGES
 from simulate.execution.store_runs import run_into
 from statmech import ScenarioError
 from statmech.keys.config_keys import COMMON_COORDINATES
@@ -72,8 +73,8 @@ def test_a_kind_states_all_that_others_ask_of_it(scenario):
     for key in (*scenario.recorded_coordinates, *scenario.axis_values(), *scenario.derived_coordinates, "seed"):
         assert len(kind.describe(key).meaning) > 3, key
     assert all(it.long_name and it.symbol for it in (scenario.variables | scenario.theory_only_variables).values())
-    assert (kind.PAGE is None) == (bool(scenario.unsolved) or name in WITHOUT_SLIDERS)
-    assert kind.PAGE is None or kind.PAGE.x_key in settings.list_slider_keys(name)
+    assert (name not in PAGES) == (bool(scenario.unsolved) or name in WITHOUT_SLIDERS)
+    assert name not in PAGES or kind.USUAL_X_KEY in settings.list_slider_keys(name)
 
 
 def killed(path, config):

@@ -18,6 +18,7 @@ from conftest import disagreements, statmech
 import simulate
 import theory
 from figures.explorer import settings
+from figures.explorer.pages import PAGES
 from statmech import ConfigError, ScenarioError, load, load_results
 from statmech.keys.kind_registry import SCENARIOS
 from statmech.keys.variables import Variable
@@ -39,16 +40,18 @@ COMMAND = [sys.executable, "-m", "statmech.cli", "--load", str(FILE)]
 
 @cache
 def loaded():
-    """The kind in the file, read without the record of files that are loaded once per process."""
+    """The kind in the file and its page, read without the record of files that are loaded once per process."""
     runpy.run_path(str(FILE))
-    return SCENARIOS.pop("algorithm")
+    return SCENARIOS.pop("algorithm"), PAGES.pop("algorithm")
 
 
 @pytest.fixture
 def kind(monkeypatch):
-    """The kind, registered for one test."""
-    monkeypatch.setitem(SCENARIOS, "algorithm", loaded())
-    return loaded()
+    """The kind, registered with its page for one test."""
+    kind, page = loaded()
+    monkeypatch.setitem(SCENARIOS, "algorithm", kind)
+    monkeypatch.setitem(PAGES, "algorithm", page)
+    return kind
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ import theory
 from figures import curves as series
 from figures.explorer import settings
 from figures.explorer.computation import BackgroundSimulator, _solve_cached
+from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
 from statmech import Scenario, Stopping, StoredExamples
 from statmech.config import config_files
 from statmech.errors import ConfigError
-from statmech.keys.figure_key import View
 from statmech.keys.kind_registry import get_kinds
 from statmech.kinds.registry import scenario_from
 from statmech.parameters.parameter_fields import get_parameters, parameter
@@ -218,7 +218,7 @@ def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
 def test_every_number_that_may_be_an_axis_has_a_slider(choice):
     dragged, kind = settings.list_slider_keys(choice), get_kinds()[choice]
     numbers = {name for name in kind.axis_names() if kind.describe(name).numeric}
-    assert numbers - set(kind.PAGE.keys_without_slider) <= set(dragged)
+    assert numbers - set(settings.get_page_settings(choice).keys_without_slider) <= set(dragged)
     for name in dragged:
         if not settings.get_slider_stops(choice, name):
             low, high, step = settings.get_slider_range(choice, name)

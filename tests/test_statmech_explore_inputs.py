@@ -9,12 +9,12 @@ pytest.importorskip("panel", reason="the extra [explore] is not installed")
 import theory
 from figures.explorer import settings
 from figures.explorer.key_menus import INPUT_MENU_FORMS, RANDOM_TEACHER, make_input_menu, make_two_variance_spectrum
+from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
 from statmech import Clusters, Network, Risk, Scenario
 from statmech.config import config_files
 from statmech.errors import ConfigError
 from statmech.inputs.input_distributions import inputs_from_config
-from statmech.keys.figure_key import View
 
 PAGES = [name for name, page in settings.get_page_settings_by_kind().items() if page.inputs]
 pytestmark = pytest.mark.quick

@@ -11,6 +11,7 @@ from scipy.stats import ks_2samp
 
 import simulate
 import theory
+from figures.explorer.pages import explain_missing_page
 from simulate.execution.store_runs import run_into
 from simulate.execution.work_units import make_simulator
 from simulate.online import grouped_gram_engine, perceptrons, weight_vector_engine
@@ -18,7 +19,6 @@ from statmech import RULES, OnlineClusters, ScenarioError
 from statmech.convex import gaussian_clusters as vocabulary
 from statmech.convex.gaussian_clusters import GaussianClusters
 from statmech.inputs.covariance_modes import compute_group_sizes, make_modes
-from statmech.keys.figure_key import explain_missing_page
 from statmech.kinds.registry import scenario_from
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.numerics.random_numbers import make_key_data

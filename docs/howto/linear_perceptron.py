@@ -19,13 +19,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from figures.explorer.pages import PAGES, Page
 from statmech.keys import (
     PARAMETERS,
     SCENARIOS,
     AbstractScenario,
     DimensionAxis,
     NonnegativeAxis,
-    Page,
     Times,
     Variable,
     config_key,
@@ -52,7 +52,7 @@ class LinearPerceptron(AbstractScenario):
     KINDS: ClassVar = ALGORITHMS
     AXES: ClassVar = ("algorithm", "N", PARAMETERS, "noise")
     TITLE: ClassVar = "linear perceptron"
-    PAGE: ClassVar = Page(x_key="t", start={"algorithm": ["gradient"], "N": 100, "t": 10, "seeds": 8})
+    USUAL_X_KEY: ClassVar = "t"
 
     algorithm: one_of(ALGORITHMS, "an algorithm") = config_key(description="learning algorithm")
     N: DimensionAxis = config_key(100, description="input dimension", symbol="$N$")
@@ -100,3 +100,4 @@ class LinearPerceptron(AbstractScenario):
 
 
 SCENARIOS[LinearPerceptron.CHOICE] = LinearPerceptron
+PAGES["algorithm"] = Page(start={"algorithm": ["gradient"], "N": 100, "t": 10, "seeds": 8})

@@ -23,12 +23,12 @@ from figures.explorer.key_menus import (
     make_time_function_menus,
 )
 from figures.explorer.page_charts import ChartContent, format_chart_caption, format_key_equation, has_theory_lines
+from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
 from figures.explorer.sliders import CallScheduler, TimeAnimation, format_value_line, parse_value_line
 from figures.functions_of_time import add_time_dependent_keys
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError
-from statmech.keys.figure_key import View
 from statmech.keys.kind_registry import get_kinds
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import ensure_tuple
@@ -89,7 +89,7 @@ class ScenarioControls:
         self.background = BackgroundSimulator(self._receive_result)
         self.solve_seconds, self.is_refined = 0.0, False
         self.left_out = ""
-        self.x = self._make_abscissa_menu(view.x or settings.get_page_settings(kind_name).x_key)
+        self.x = self._make_abscissa_menu(view.x or get_kinds()[kind_name].USUAL_X_KEY)
         self.chosen = pmui.MultiChoice(
             label=self.learner_key,
             options=settings.learners(kind_name),
@@ -478,7 +478,7 @@ class ScenarioControls:
         self._limit_earlier_time_sliders()
         end_keys = {
             self.x_key,
-            *([settings.get_page_settings(self.choice).x_key] if self._is_default_axis_recorded() else []),
+            *([get_kinds()[self.choice].USUAL_X_KEY] if self._is_default_axis_recorded() else []),
         }
         learner_names = settings.list_learner_names(
             self.choice, {**self.given, self.learner_key: self.chosen.value or ()}
@@ -508,7 +508,7 @@ class ScenarioControls:
 
     def _get_earlier_time_slider_range(self) -> tuple[float, float, float]:
         """Return the minimum, maximum and step of a slider for times before the last time."""
-        last = self.sliders[settings.get_page_settings(self.choice).x_key].value
+        last = self.sliders[get_kinds()[self.choice].USUAL_X_KEY].value
         step = last / NUM_EARLIER_TIME_SLIDER_STEPS
         return settings.round_float(step), settings.round_float(last - step), settings.round_float(step)
 
@@ -559,7 +559,7 @@ class ScenarioControls:
         return f"← {slider.label} = {slider.value:g} →" if not isinstance(slider.value, str) else slider.label
 
     def _is_default_axis_recorded(self) -> bool:
-        return settings.is_recorded_key(self.choice, settings.get_page_settings(self.choice).x_key)
+        return settings.is_recorded_key(self.choice, get_kinds()[self.choice].USUAL_X_KEY)
 
 
 def _format_duration(seconds: float) -> str:

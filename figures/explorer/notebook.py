@@ -8,10 +8,10 @@ from typing import Any
 import panel as pn
 
 from figures.explorer.page import ExplorerPage, complete_view, make_opening_view, named
+from figures.explorer.pages import View, explain_missing_page
 from figures.explorer.settings import get_page_settings_by_kind
 from statmech.config import config_files
 from statmech.errors import ConfigError
-from statmech.keys.figure_key import View, explain_missing_page
 from statmech.keys.scenario import AbstractScenario
 from statmech.kinds.registry import scenario_from
 from statmech.results.results import Results

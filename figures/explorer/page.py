@@ -26,12 +26,12 @@ from figures.explorer import computation, key_menus, settings
 from figures.explorer.computation import describe_exception
 from figures.explorer.live_scenario import ScenarioControls
 from figures.explorer.page_charts import ExplorerCharts
+from figures.explorer.pages import View
 from figures.explorer.stored_results import StoredResultsControls
 from figures.labels import kind_label
 from figures.style import STYLE_SETTINGS
 from statmech.config import config_files
 from statmech.errors import ConfigError
-from statmech.keys.figure_key import View
 from statmech.keys.kind_registry import get_kinds
 from statmech.keys.scenario import AbstractScenario
 from statmech.kinds.registry import scenario_from
@@ -501,7 +501,7 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
     """
     choice, view, _ = choose_opening_page(scenario, view)
     with contextlib.suppress(Exception):  # a user's rule may raise any exception
-        x = view.x or settings.get_page_settings(choice).x_key
+        x = view.x or get_kinds()[choice].USUAL_X_KEY
         opened_scenario = scenario_from(settings.expand_page_config(choice, view.config, x))
         if not computation.has_unknown_optimum(opened_scenario):
             computation.solve_with_dense_grid(opened_scenario, settings.get_x_key(choice, x))
@@ -516,7 +516,9 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
     page_views = [page.view, *page.preset_views.values()]
     view = view or next((page_view for page_view in page_views if scenario.figure in page_view.figures), None)
     x = view.x if view is not None and view.x else settings.choose_abscissa_key(scenario)
-    default_view = page.view if x == (page.view.x or page.x_key) else View(log=settings.get_log_x_axis(scenario, x))
+    default_view = (
+        page.view if x == (page.view.x or scenario.USUAL_X_KEY) else View(log=settings.get_log_x_axis(scenario, x))
+    )
     if getattr(scenario, "K", None) == 1:
         variables = scenario.variables
         default_view = replace(

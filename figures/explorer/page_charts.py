@@ -17,13 +17,13 @@ import panel_material_ui as pmui
 
 from figures import curves as series
 from figures.curves import Curve, Layout, Scales
+from figures.explorer.pages import View
 from figures.interactive.chart import HELD_CURVE_OPACITY, Chart
 from figures.interactive.chart_grid import ChartGrid, PhasePlane, get_axis_label
 from figures.interactive.chart_style import ChartTheme
 from figures.labels import format_control_with_arrows, format_key_name, html_from_latex, variable_label
 from figures.legends import UNRESOLVED_BAND_NOTE
 from figures.style import CURVE_MARKERS
-from statmech.keys.figure_key import View
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import is_axis
 from statmech.keys.variables import Variable

@@ -18,12 +18,12 @@ from urllib.parse import parse_qsl, urlencode
 import numpy as np
 
 from figures.curves import LOSSLESS_LOG_MIN_RATIO, MAX_CURVES_PER_CHART, NORMALISATION_LABELS, get_chart_variables
+from figures.explorer.pages import PAGES, Page, View, explain_missing_page
 from figures.functions_of_time import get_time_dependent_keys
 from figures.labels import key_label, kind_label
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
 from statmech.inputs.data_sets import GENERATED_DATA_SOURCES
-from statmech.keys.figure_key import Page, View, explain_missing_page
 from statmech.keys.kind_registry import get_kinds
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import drop_duplicates, ensure_tuple
@@ -77,7 +77,7 @@ SLIDER_RANGES = {  # minimum, maximum, step
 
 def get_page_settings_by_kind() -> dict[str, Page]:
     """Return the initial settings of pages, by kind of scenario."""
-    return {choice: kind.PAGE for choice, kind in get_kinds().items() if kind.PAGE is not None}
+    return {name: PAGES[name] for name in get_kinds() if name in PAGES}
 
 
 def find_page_kind(config: Mapping[str, Any]) -> str:
@@ -109,7 +109,7 @@ def get_page_settings(kind_name: str) -> Page:
 def list_slider_keys(kind_name: str) -> list[str]:
     """Return the keys with sliders: numeric axes and parameters, and the sliders of the page."""
     kind, page = get_kinds()[kind_name], get_page_settings(kind_name)
-    names = dict.fromkeys([*kind.axis_names(), *page.further_slider_keys, page.x_key, *page.time_keys])
+    names = dict.fromkeys([*kind.axis_names(), *page.further_slider_keys, kind.USUAL_X_KEY, *page.time_keys])
     return [name for name in names if kind.describe(name).numeric and name not in page.keys_without_slider]
 
 
@@ -190,7 +190,7 @@ def list_abscissas(kind_name: str) -> list[str]:
 
 def get_x_key(kind_name: str, x: str) -> str:
     """Return the key of the x axis, or the default key of this kind for a plane."""
-    return get_page_settings(kind_name).x_key if x in get_planes(kind_name) else x
+    return get_kinds()[kind_name].USUAL_X_KEY if x in get_planes(kind_name) else x
 
 
 def is_recorded_key(kind_name: str, name: str) -> bool:
@@ -208,7 +208,7 @@ def make_key_values(
 
     `snapshots` reduces the number of times for a page with another key on the x axis.
     """
-    if name == get_page_settings(kind_name).x_key:
+    if name == get_kinds()[kind_name].USUAL_X_KEY:
         return make_default_x_values(
             kind_name, end, NUM_SNAPSHOT_TIMES if snapshots else get_page_settings(kind_name).num_points
         )
@@ -225,7 +225,7 @@ def get_axis_end(kind_name: str, name: str, value: Any) -> Any:
 
     It is the value of the key, or a larger one if there would be fewer than `MIN_STOP_VALUES` values.
     """
-    if not is_number(value) or name == get_page_settings(kind_name).x_key:
+    if not is_number(value) or name == get_kinds()[kind_name].USUAL_X_KEY:
         return value
     stops = get_slider_stops(kind_name, name)
     if not stops:
@@ -306,7 +306,7 @@ def expand_page_config(kind_name: str, page_config: dict[str, Any], x: str = "")
 
     One number is expanded to all values up to it for the key on the x axis, and for recorded times.
     """
-    default_key, parameters = get_page_settings(kind_name).x_key, collect_parameters(get_kinds()[kind_name].classes())
+    default_key, parameters = get_kinds()[kind_name].USUAL_X_KEY, collect_parameters(get_kinds()[kind_name].classes())
     key = get_x_key(kind_name, x or default_key)
     learner_names = list_learner_names(kind_name, page_config)
     plain_ = {name for name, field in parameters.items() if page_config.get(name) == field.default and name != key}
@@ -339,7 +339,7 @@ def choose_abscissa_key(scenario: AbstractScenario) -> str:
     Otherwise it is the first swept number that applies to all learners.
     """
     choice = get_page_kind(scenario)
-    default_key = get_page_settings(choice).x_key
+    default_key = get_kinds()[choice].USUAL_X_KEY
     swept = [name for name in scenario.axis_names() if len(ensure_tuple(scenario.axis_values().get(name, ()))) > 1]
     learning = [[name] for name in ensure_tuple(getattr(scenario, scenario.CHOICE))]
     shared = [name for name in swept if all(is_applicable_key(choice, learner, name) for learner in learning)]
@@ -372,7 +372,8 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     """
     learning, choice, config = scenario.CHOICE, get_page_kind(scenario), scenario.config()
     page = get_page_settings(choice)
-    default_key, key = page.x_key, get_x_key(choice, x or page.x_key)
+    default_key = get_kinds()[choice].USUAL_X_KEY
+    key = get_x_key(choice, x or default_key)
     if isinstance(config.get("figure"), dict):  # the page may lack the axes of the figure
         del config["figure"]
     for group in config.pop("zip", []):
@@ -543,7 +544,7 @@ def check_and_complete_view(view: View, kind_name: str) -> View:
     Raises `ScenarioError` for an invalid config.
     """
     page = get_page_settings(kind_name)
-    x = view.x or page.view.x or page.x_key
+    x = view.x or page.view.x or get_kinds()[kind_name].USUAL_X_KEY
     scenario = scenario_from(expand_page_config(kind_name, view.config, x))
     if why := explain_missing_page(scenario):
         raise ConfigError(why)

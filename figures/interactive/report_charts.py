@@ -228,8 +228,7 @@ def _choose_scales(results: Results, x: str, variables: dict[str, Variable]) -> 
 
 def _has_single_runs(results: Results) -> bool:
     """Return True if single runs are drawn because their means are not informative."""
-    page = results.scenario.PAGE
-    return page is not None and page.view.runs and results.simulation is not None
+    return results.scenario.SHOWS_SINGLE_RUNS and results.simulation is not None
 
 
 def _spans_decades(values: np.ndarray) -> bool:

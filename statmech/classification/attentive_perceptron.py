@@ -15,7 +15,6 @@ from pydantic import Field
 from statmech.classification.random_walks import BoundaryAxis, ErrorRateAxis, FeatureChunkAxis, find_chunk_problems
 from statmech.classification.stopping_boundaries import BOUNDARIES, Boundary, get_check_positions
 from statmech.errors import Problem
-from statmech.keys.figure_key import Page, View
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
 from statmech.keys.learning_rates import find_step_count_problems
 from statmech.keys.scenario import AbstractScenario
@@ -62,19 +61,7 @@ class Attention(AbstractScenario):
     TITLE: ClassVar = "attentive perceptron"
     CITES: ClassVar = ("pelossof2010",)
     workers: ClassVar = 1  # Python code dominates, so a second thread only adds overhead
-    PAGE: ClassVar = Page(
-        x_key="t",
-        start={"attention": ["brownian-bridge"], "error_rate": 0.1, "t": 5, "N": 200, "seeds": 4},
-        num_points=30,
-        preset_views={
-            "Attentive Perceptron: errors and features": View(
-                {"attention": ["brownian-bridge", "constant"], "error_rate": 0.1, "t": 10},
-                show=("eps_g", "features"),
-                log=("x", "y"),
-                figures=("attention",),
-            ),
-        },
-    )
+    USUAL_X_KEY: ClassVar = "t"
     equations: ClassVar = (
         r"S_i = \sigma\sum_{j\le i} J_jx_j",
         r"\text{stop at the first } S_i \ge \tau",

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from statmech.keys.figure_key import Page, View
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, FlipAxis, Whole, config_key, one_of
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import Cell, IntegerOrAxis, NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
@@ -95,24 +94,7 @@ class Boosting(AbstractScenario):
     TITLE: ClassVar = "boosting"
     CITES: ClassVar = ("jackson1996", "freund1997")
     SIMULATION_ONLY_KEYS: ClassVar = ("tests",)
-    PAGE: ClassVar = Page(
-        x_key="P",
-        start={"booster": ["adaboost"], "s": 3, "P": 1000, "seeds": 8},
-        min_x=10,
-        num_points=8,
-        has_integer_x_values=True,
-        preset_views={
-            "Jackson & Craven: stages of boosting": View(
-                {"s": 5, "P": 3000}, show=("stages", "eps_g"), log=("x", "y"), figures=("boosting",)
-            ),
-            "flipped labels: when to stop": View(
-                {"s": 5, "P": 1000, "flip": 0.3, "cap": [3, 10, 30, 100, 300, 1000]},
-                x="flip",
-                show=("eps_g",),
-                figures=("boosting_flip",),
-            ),
-        },
-    )
+    USUAL_X_KEY: ClassVar = "P"
     equations: ClassVar = (
         r"f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)",
         r"h_i \text{ conjunctions of at most } k \text{ inputs}",

@@ -23,7 +23,6 @@ from statmech.classification.stopping_boundaries import (
     get_check_positions,
 )
 from statmech.errors import Problem
-from statmech.keys.figure_key import Page, View
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, Number, Whole, config_key, one_of
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import Cell, IntegerOrAxis, NameOrAxis, NumberOrAxis, axis_of
@@ -79,20 +78,7 @@ class Stopping(AbstractScenario):
     TITLE: ClassVar = "stopping"
     CITES: ClassVar = ("pelossof2010",)
     SIMULATION_ONLY_KEYS: ClassVar = ("walks",)
-    PAGE: ClassVar = Page(
-        x_key="error_rate",
-        start={"boundary": ["constant", "brownian-bridge"], "error_rate": 0.4, "mean": 1, "N": 784, "seeds": 16},
-        min_x=0.001,
-        num_points=12,
-        preset_views={
-            "Attentive Perceptron: decision errors": View(
-                {"boundary": ["constant", "brownian-bridge", "centred"], "mean": 1},
-                show=("decision_error", "features"),
-                log=("x", "y"),
-                figures=("stopping",),
-            ),
-        },
-    )
+    USUAL_X_KEY: ClassVar = "error_rate"
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
 
     boundary: BoundaryAxis = Field(description="boundary at which walks stop")

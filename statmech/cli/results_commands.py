@@ -208,10 +208,10 @@ def explore(
     - `statmech explore results/ensemble`
     - `statmech explore 'http://127.0.0.1:5006/?rule=hebb&t=50&K=11&view.x=K'`
     """
+    from figures.explorer.pages import explain_missing_page
     from statmech.cli import interrupts
     from statmech.cli.jobs import set_data_folder
     from statmech.config import config_files as configs
-    from statmech.keys.figure_key import explain_missing_page
 
     set_data_folder(data_dir)
     # the default text mentions resuming, which a server does not support

@@ -1,7 +1,5 @@
 # What a kind of scenario is made of: read at run time, too (`statmech/keys/__init__.py`).
 
-from .figure_key import Page as Page
-from .figure_key import View as View
 from .key_types import PARAMETERS as PARAMETERS
 from .key_types import DimensionAxis as DimensionAxis
 from .key_types import FlipAxis as FlipAxis

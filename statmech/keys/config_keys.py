@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from statmech.errors import Problem, ScenarioError, format_unknown_name
 from statmech.keys.error_messages import explain_problems
-from statmech.keys.figure_key import Composition, Page
+from statmech.keys.figure_key import Composition
 from statmech.keys.key_types import PARAMETER_ADAPTERS, PARAMETERS, TIME_FUNCTION_ADAPTER, Whole, describe_field
 from statmech.keys.sweep_grid import (
     MAX_AXIS_VALUES,
@@ -61,7 +61,8 @@ class ScenarioDefaults(Grid):
     LABELLED_CLASSES: ClassVar[dict[str, Mapping[str, Any]]] = {}  # labelled classes by key and name, not in `choices`
     UNSUPPORTED_KEYS: ClassVar[dict[str, str]] = {}  # other kinds' keys, each with a reason; {} stands for the keys
     SIMULATION_ONLY_KEYS: ClassVar[tuple[str, ...]] = ()  # theory ignores these keys, like `seeds` and `key`
-    PAGE: ClassVar[Page | None] = None  # initial page of the explorer; None for kinds without a page
+    USUAL_X_KEY: ClassVar[str] = ""  # default key of the x axis; empty for kinds without one
+    SHOWS_SINGLE_RUNS: ClassVar[bool] = False  # charts draw single runs if means over runs are not informative
     workers: ClassVar[int | None] = None  # parallel threads; None for one per core
 
     @staticmethod

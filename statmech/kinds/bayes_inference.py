@@ -12,7 +12,6 @@ import numpy as np
 from pydantic import Field
 
 from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
-from statmech.keys.figure_key import Page, View
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, Whole, config_key, one_of
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis
 from statmech.keys.variables import Variable
@@ -61,19 +60,7 @@ class Inference(TeacherFit):
         **TeacherFit.NON_KEY_COORDINATES,
         "step": ConfigKey("step", "step of message passing", int),
     }
-    PAGE: ClassVar = Page(
-        x_key="alpha",
-        start={"prior": ["gauss", "binary"], "alpha": 2, "N": 500, "steps": 50, "seeds": 4},
-        min_x=0.2,
-        num_points=12,
-        keys_without_slider=("noise", "gain"),
-        view=View(show=("m", "eps_g")),
-        preset_views={
-            "binary perceptron": View(
-                {"prior": ["binary"]}, show=("m", "eps_g"), figures=("binary_perceptron", "amp_steps")
-            ),
-        },
-    )
+    USUAL_X_KEY: ClassVar = "alpha"
     equations: ClassVar = (
         r"\hat{\mathbf w} = \langle\mathbf w\rangle_{P(\mathbf w\,|\,\mathbf x^\mu, y^\mu)}",
         r"m = \mathbf w^*\cdot\hat{\mathbf w}/N",

@@ -16,7 +16,6 @@ from statmech.convex.losses import L1_FRACTIONS_BY_PENALTY, LOSSES
 from statmech.convex.separability import compute_minimum_existence_threshold
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Gaussian, Inputs, format_inputs_label, make_input_population
-from statmech.keys.figure_key import Page, View
 from statmech.keys.inputs_and_examples import (
     InputsAxis,
     compute_input_table_digests,
@@ -50,12 +49,6 @@ UNEQUAL_VARIANCE_ERROR_EQUATION = (
 BAYES_VARIABLES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
 # fresh inputs, for the errors of random features (AMD EPYC, 25 November 2026)
 FRESH_SECONDS_PER_FEATURE, FRESH_SECONDS_PER_LATENT = 2e-4, 1e-6
-SQUARE_LOSS_CONFIG = {"loss": ["square"], "teacher": "linear", "flip": 0}
-THREE_GROUP_SPECTRUM = {
-    "spectrum": {"eigenvalues": [1e4, 1, 1e-4], "shares": [0.1, 0.3, 0.6], "teacher": [1e-8, 1e-4, 0.99989999]}
-}
-MULTIPLE_DESCENT_ALPHAS = [round(0.03 * 100 ** (step / 40), 4) for step in range(41)]  # logarithmic from 0.03 to 3
-ALIGNED_SPECTRUM = {"spectrum": {"eigenvalues": [0.2, 1.8], "teacher": [0.5, 0.5]}}
 
 
 class Risk(LossFit):
@@ -82,43 +75,7 @@ class Risk(LossFit):
         **LossFit.NON_KEY_COORDINATES,
         "latent": ConfigKey("latent", "latent variables per feature", float, symbol="$D/N$"),
     }
-    PAGE: ClassVar = Page(
-        x_key="alpha",
-        start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
-        min_x=0.2,
-        num_points=12,
-        keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
-        inputs=("spectrum", "power_law"),
-        preset_views={
-            "double descent": View(
-                {**SQUARE_LOSS_CONFIG, "noise": 0.5, "lam": 1e-3, "alpha": 10},
-                show=("mse", "train_loss"),
-                log=("x", "y"),
-                figures=("double_descent",),
-            ),
-            "multiple descent": View(
-                {
-                    **SQUARE_LOSS_CONFIG,
-                    "noise": 0.3,
-                    "lam": 1e-7,
-                    "alpha": MULTIPLE_DESCENT_ALPHAS,
-                    "N": 400,
-                    "inputs": THREE_GROUP_SPECTRUM,
-                },
-                show=("mse", "R_field"),
-                log=("x", "y"),
-                figures=("multiple_descent", "random_features"),
-            ),
-            "aligned teachers": View(
-                {**SQUARE_LOSS_CONFIG, "noise": 0.2, "lam": 10, "alpha": 0.3, "N": 400, "inputs": ALIGNED_SPECTRUM},
-                x="lam",
-                show=("mse", "R_field"),
-                log=("x",),
-                figures=("aligned",),
-            ),
-            "which loss, at which noise": View({"flip": 0.1, "lam": 1}, show=("eps_g",), figures=("bayes_gap",)),
-        },
-    )
+    USUAL_X_KEY: ClassVar = "alpha"
     equations: ClassVar = (
         r"\mathbf w = \arg\min\sum_\mu\ell(x^\mu) + \lambda\,r(\mathbf w)",
         r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x/\sqrt{N}",

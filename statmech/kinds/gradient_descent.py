@@ -17,7 +17,6 @@ from statmech.convex.descent_methods import DESCENTS, compute_max_stable_eta
 from statmech.convex.descent_methods import Descent as Steps
 from statmech.convex.losses import DESCENT_LOSSES, L1_FRACTIONS_BY_PENALTY, Square
 from statmech.errors import Problem
-from statmech.keys.figure_key import Page, View
 from statmech.keys.initial_states import Cosine, Finite
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, Number, config_key, make_recorded_axis_type, one_of
 from statmech.keys.learning_rates import OptionalSchedule
@@ -114,32 +113,7 @@ class Descent(LossFit):
     OMITTED_DEFAULTS: ClassVar = DESCENT_OMITTED_DEFAULTS
     TITLE: ClassVar = "descent"
     CITES: ClassVar = ("celentano2021", "gerbelot2024", "lu2021")
-    PAGE: ClassVar = Page(
-        x_key="epochs",
-        start={
-            **{"descent": ["gradient", "nesterov"], "loss": "logistic", "flip": 0.1, "alpha": 3, "lam": 0},
-            **{"eta": 0.05, "epochs": 50, "N": 400, "seeds": 8},
-        },
-        min_x=1,
-        num_points=13,
-        has_integer_x_values=True,
-        keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
-        view=View(show=("eps_g", "train_loss"), log=("x",)),
-        preset_views={
-            "the stopped hinge": View({"descent": ["gradient"], "loss": "hinge"}, show=("eps_g", "eps_t"), log=("x",)),
-            "batches drawn independently": View(
-                {
-                    "descent": ["gradient"],
-                    "alpha": 2,
-                    "eta": 0.8,
-                    "epochs": 10,
-                    "batch": 0.25,
-                    "sampling": "replacement",
-                },
-                show=("eps_g", "train_loss"),
-            ),
-        },
-    )
+    USUAL_X_KEY: ClassVar = "epochs"
     equations: ClassVar = (
         r"\nabla = \sum_{\mu\in\mathrm{batch}}\mathbf x^\mu\,\partial_h\ell^\mu/\sqrt{N} + b\lambda\mathbf w",
         r"h = \mathbf w\cdot\mathbf x/\sqrt{N}",

@@ -44,7 +44,6 @@ from statmech.keys.controlled_keys import (
     format_cell_description,
     make_time_function_type,
 )
-from statmech.keys.figure_key import Page, View
 from statmech.keys.initial_states import (
     NetworkStart,
     StudentUnits,
@@ -362,33 +361,8 @@ class Network(OnlineLearning):
         "w": ConfigKey("w", "weight of a teacher unit in the output", symbol="$w$"),
         **OPTIMUM_COORDINATES,
     }
-    PAGE: ClassVar[Page | None] = Page(
-        x_key="t",
-        start={
-            "network": ["erf"],
-            "M": 2,
-            "K": 2,
-            "N": 1000,
-            "eta": 1.5,
-            "t": 100,
-            "start": {"Q": 0.25, "R": {"diagonal": 0.05}},
-            "seeds": 16,
-        },
-        num_points=30,
-        inputs=("spectrum", "power_law"),
-        view=View(x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
-        preset_views={
-            "Saad & Solla: plateau": View({"t": 150}, x="t", show=("eps_g", "specialisation"), log=("y",), runs=True),
-            "Yoshida & Okada: inputs of two variances": View(
-                {"eta": 0.3, "t": 240, "inputs": {"spectrum": {"eigenvalues": [0.4, 1.6]}}},
-                x="t",
-                show=("eps_g", "specialisation"),
-                log=("y",),
-                runs=True,
-                figures=("plateau_spread",),
-            ),
-        },
-    )
+    USUAL_X_KEY: ClassVar = "t"
+    SHOWS_SINGLE_RUNS: ClassVar = True  # they leave the plateau at different times
     equations: ClassVar = (
         r"e = \sum_m w_m g(y_m) + \sigma\xi - \sum_k v_k g(h_k)",
         r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,v_k\,g'(h_k)\,e\,\mathbf x",

@@ -22,15 +22,12 @@ from pydantic import Field
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Gaussian
 from statmech.keys.controlled_keys import OPTIMUM_COORDINATES
-from statmech.keys.figure_key import Page
 from statmech.keys.initial_states import StudentUnits, is_permutation_symmetric
 from statmech.keys.key_types import PARAMETERS, config_key, make_keyword_or_section_type
 from statmech.keys.sweep_grid import axis_of, ensure_tuple
 from statmech.keys.variables import Variable
 from statmech.kinds.network import NETWORK_VARIABLES, Network, NetworkCell, UnitCountAxis
 from statmech.kinds.task_sequences import (
-    TASK_ERRORS_VIEW,
-    TASK_PAGE_OPTIONS,
     TaskCell,
     TaskKeys,
     TaskOverlapAxis,
@@ -39,11 +36,6 @@ from statmech.kinds.task_sequences import (
 from statmech.parameters.parameter_fields import format_parameter_value
 from statmech.students.activations import Linear
 
-UNEQUAL_STUDENTS_START = {  # two student units; coordinate 0 is along the first task's unit
-    "along": [[0.02, 0.01], [-0.01, 0.02]],
-    "Q": [[0.01, 0.001], [0.001, 0.01]],
-    "v": [[0.05, 0.02], [0.03, 0.04]],
-}
 TASKS_START_SECTION_SCHEMA = {"type": "object", "properties": {name: {} for name in TasksStart.model_fields}}
 TASKS_START_SCHEMA = {"anyOf": [{"enum": ["drawn"]}, TASKS_START_SECTION_SCHEMA]}
 DRAWN_TASKS_START = TasksStart.model_validate({"name": "drawn", "drawn": 1.0})
@@ -139,21 +131,7 @@ class NetworkTasks(TaskKeys, Network):
         },
         **TaskKeys.TASK_COORDINATES,
     }
-    PAGE: ClassVar[Page | None] = Page(
-        x_key="t",
-        start={
-            **{"network": ["erf"], "tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": 1000, "eta": 1, "eta_v": 1},
-            **{"protocol": "blocked", "switch": 50, "t": 100, "start": UNEQUAL_STUDENTS_START, "seeds": 16},
-        },
-        **TASK_PAGE_OPTIONS,
-        keys_without_slider=("M", "K"),  # the start fixes the numbers of units
-        preset_views={
-            "Networks forget a first task": replace(TASK_ERRORS_VIEW, figures=("forgetting",)),
-            "Networks rehearse it": replace(
-                TASK_ERRORS_VIEW, config={"protocol": {"replay": 0.1}}, figures=("replay",)
-            ),
-        },
-    )
+    SHOWS_SINGLE_RUNS: ClassVar = False
 
     M: UnitCountAxis = config_key(1, description="number of teacher units, of each task", symbol="$M$")
     overlap: TaskOverlapAxis = config_key(

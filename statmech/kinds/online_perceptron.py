@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import Annotated, Any, ClassVar
 
@@ -18,7 +17,6 @@ from pydantic import Field, StrictBool
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import format_inputs_label
 from statmech.keys.controlled_keys import OPTIMUM_COORDINATES, make_time_function_type
-from statmech.keys.figure_key import Page, View
 from statmech.keys.initial_states import DRAWN_START_LARGE_N_LIMIT, Start
 from statmech.keys.inputs_and_examples import (
     InputsAxis,
@@ -94,29 +92,6 @@ UNEQUAL_VARIANCE_EQUATIONS = (  # replace the last two equations if inputs have 
     r"\dot G^a_{ij} = \langle f_ih^a_j\rangle + \langle f_jh^a_i\rangle + \omega_a\nu_a\langle f_if_j\rangle",
     r"\epsilon_g = \tfrac1\pi\arccos R_h",
 )
-ENSEMBLE_ERROR_VARIABLES = ("eps_g_majority_vote", "eps_g_weight_mean")
-LEARNING_CURVES_VIEW = View(x="t", show=ENSEMBLE_ERROR_VARIABLES, log=("x", "y"), figures=("learning_curves",))
-ENSEMBLE_VIEW = View(
-    x="K", show=ENSEMBLE_ERROR_VARIABLES, over="one student", log=("x",), figures=("ensemble",)
-)  # as in Figures 1 to 3 of the paper
-
-POWER_LAW_VIEW = View(
-    {
-        "rule": ["adatron_textbook"],
-        "K": 1,
-        "t": 20,
-        "inputs": {"power_law": {"decay": 1.5, "teacher_decay": 1.75}},
-    },
-    x="t",
-    show=("eps_g", "R_field"),
-    log=("x", "y"),
-    figures=("sgd_power_law",),
-)
-
-
-def _make_ensemble_view(rule: str) -> View:
-    """Return the view of a rule's ensemble error over K, relative to one student (Figures 1 to 3 of the paper)."""
-    return replace(ENSEMBLE_VIEW, config={"rule": [rule], "K": 101, "t": 50}, figures=(f"{rule}_ensemble",))
 
 
 # seconds per step of all K students of a seed, on one core in float64 (benchmarks/engines.py)
@@ -156,24 +131,7 @@ class Scenario(OnlineStudent):
         "column": ConfigKey("column", "other vector of the Gram matrix, 0 the teacher and k the k-th student", int),
         **OPTIMUM_COORDINATES,
     }
-    PAGE: ClassVar = Page(
-        x_key="t",
-        start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
-        num_points=30,
-        view=LEARNING_CURVES_VIEW,
-        further_slider_keys=("schedule",),
-        inputs=("spectrum", "power_law"),
-        variable_planes=(("R", "q"),),
-        preset_views={
-            "Miyoshi et al., Figure 1: Hebbian": _make_ensemble_view("hebb"),
-            "Miyoshi et al., Figure 2: perceptron": _make_ensemble_view("perceptron"),
-            "Miyoshi et al., Figure 3: AdaTron": _make_ensemble_view("adatron"),
-            "Miyoshi et al., Figure 4: R and q": View({"K": 2, "t": 50}, x="R-q", figures=("variety",)),
-            "Learning curves": replace(LEARNING_CURVES_VIEW, config={"K": 3, "t": 50}),
-            "Errors against K": replace(ENSEMBLE_VIEW, config={"K": 11, "t": 50}),
-            "Inputs of power-law variances": POWER_LAW_VIEW,
-        },
-    )
+    USUAL_X_KEY: ClassVar = "t"
     equations: ClassVar = (
         r"\mathbf J_k \leftarrow \mathbf J_k + \eta\,\sigma\,g(\kappa_k, l_k)\,\mathbf x",
         r"\kappa_k = \sigma\,\mathbf J_k\cdot\mathbf x/l_k",

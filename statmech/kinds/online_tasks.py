@@ -18,7 +18,6 @@ import numpy as np
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Gaussian
 from statmech.keys.controlled_keys import OPTIMUM_COORDINATES
-from statmech.keys.figure_key import Page
 from statmech.keys.initial_states import Start, factorise_gram
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, config_key, make_keyword_or_section_type
 from statmech.keys.sweep_grid import ensure_tuple
@@ -34,8 +33,6 @@ from statmech.kinds.online_student import (
     make_start_field,
 )
 from statmech.kinds.task_sequences import (
-    TASK_ERRORS_VIEW,
-    TASK_PAGE_OPTIONS,
     PerceptronStart,
     TaskCell,
     TaskKeys,
@@ -125,15 +122,7 @@ class OnlineTasks(TaskKeys, OnlineStudent):
     TITLE: ClassVar = "online learning of several tasks"
     CITES: ClassVar = ("miyoshi2005", "lee2021")
     NON_KEY_COORDINATES: ClassVar = TaskKeys.TASK_COORDINATES | OPTIMUM_COORDINATES
-    PAGE: ClassVar = Page(
-        x_key="t",
-        start={
-            **{"rule": ["perceptron"], "tasks": 2, "overlap": 0.5, "N": 1000, "protocol": "blocked", "switch": 10},
-            **{"t": 20, "start": {"length": 1, "R": 0.1}, "seeds": 16},
-        },
-        **TASK_PAGE_OPTIONS,
-        preset_views={"Perceptrons forget a first task": TASK_ERRORS_VIEW},
-    )
+    USUAL_X_KEY: ClassVar = "t"
     equations: ClassVar = (
         r"\mathbf J \leftarrow \mathbf J + \frac\eta b\sum_{\mu=1}^b\sigma^\mu g(\kappa^\mu, l)\,\mathbf x^\mu",
         r"\kappa^\mu = \sigma^\mu\,\mathbf J\cdot\mathbf x^\mu/l",

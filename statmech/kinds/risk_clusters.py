@@ -21,7 +21,6 @@ from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, expl
 from statmech.convex.separability import find_minimiser_interval
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Inputs
-from statmech.keys.figure_key import Page, View
 from statmech.keys.inputs_and_examples import InputsAxis, make_inputs_field
 from statmech.keys.key_types import PARAMETERS, config_key, one_of
 from statmech.keys.scenario import AbstractScenario
@@ -77,23 +76,7 @@ class Clusters(ConvexFit):
     UNSUPPORTED_KEYS: ClassVar = dict.fromkeys(UNSUPPORTED_TEACHER_KEYS, UNSUPPORTED_CLUSTER_KEY_REASON)
     TITLE: ClassVar = "two clusters"
     CITES: ClassVar = ("mignacco2020", "loureiro2021mixtures")
-    PAGE: ClassVar = Page(
-        x_key="alpha",
-        start={
-            "clusters": "gaussian",
-            "loss": ["square", "logistic", "hinge"],
-            "lam": 0.1,
-            "alpha": 5,
-            "N": 100,
-            "seeds": 8,
-        },
-        min_x=0.2,
-        num_points=12,
-        inputs=("spectrum",),
-        preset_views={
-            "which penalty": View({"alpha": 2, "lam": 100}, x="lam", show=("eps_g",), log=("x",), figures=("clusters",))
-        },
-    )
+    USUAL_X_KEY: ClassVar = "alpha"
     equations: ClassVar = (
         r"\mathbf w = \arg\min\sum_\mu\ell(x^\mu) + \lambda\,|\mathbf w|^2/2",
         r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x/\sqrt{N} + w_0",

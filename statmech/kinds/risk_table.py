@@ -23,7 +23,6 @@ from statmech.inputs.real_tables import (
     diagnose_table,
     load_named_table,
 )
-from statmech.keys.figure_key import Page, View
 from statmech.keys.key_types import PARAMETERS, Whole, config_key, one_of
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import IntegerOrAxis, NameOrAxis, NumberOrAxis, axis_of, ensure_tuple
@@ -96,21 +95,7 @@ class LabelledRows(AbstractScenario):
     }
     TITLE: ClassVar = "real tables"
     CITES: ClassVar = ("loureiro2021mixtures", "mignacco2020")
-    PAGE: ClassVar = Page(
-        x_key="P",
-        start={
-            "population": ["table", "held_out"],
-            "loss": "logistic",
-            "inputs": {"rows": "clouds-60"},
-            "lam": 0.1,
-            "P": 1000,
-            "seeds": 8,
-        },
-        min_x=20,
-        num_points=10,
-        has_integer_x_values=True,
-        view=View(log=("x",), show=("eps_y",)),
-    )
+    USUAL_X_KEY: ClassVar = "P"
     equations: ClassVar = (
         r"\mathbf w = \arg\min\sum_\mu\ell(x^\mu) + \lambda\,|\mathbf w|^2/2",
         r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x",

@@ -14,7 +14,6 @@ from pydantic import BeforeValidator, Field, StrictBool
 
 from statmech.convex.losses import LOSSES
 from statmech.errors import Problem, quote_value
-from statmech.keys.figure_key import Page, View
 from statmech.keys.inputs_and_examples import (
     MAX_EXACT_INTEGER,
     AlphaAxis,
@@ -123,24 +122,7 @@ class StoredExamples(AbstractScenario):
         "P": ConfigKey("P", "number of stored examples", int, symbol="$P$"),
         "example": ConfigKey("example", "stored example", int),
     }
-    PAGE: ClassVar = Page(
-        x_key="alpha",
-        start={"learner": ["minover", "hebb"], "alpha": 5, "N": 50, "epochs": 100, "seeds": 16},
-        min_x=0.2,
-        further_slider_keys=("epochs", "updates"),
-        preset_views={
-            "MinOver assignment: tmax": View(
-                {"learner": ["minover"], "alpha": 10, "N": 20, "epochs": None, "updates": [20, 100, 5000]},
-                show=("eps_g", "kappa"),
-                figures=("minover",),
-            ),
-            "Daume: errors over passes": View(
-                {"learner": ["perceptron"], "alpha": 3, "flip": 0.1, "epochs": 50, "seeds": 64},
-                x="epochs",
-                show=("eps_g", "eps_t"),
-            ),
-        },
-    )
+    USUAL_X_KEY: ClassVar = "alpha"
     equations: ClassVar = (
         r"\alpha = P/N, \quad S^\mu = \mathrm{sign}(\mathbf B\cdot\xi^\mu)",
         r"\kappa = \min_\mu S^\mu\,\mathbf w\cdot\xi^\mu/|\mathbf w|",

@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Plai
 
 from statmech.errors import Problem
 from statmech.keys.controlled_keys import FIRST_TASK_FRACTION_CONTROL, ControlledCell
-from statmech.keys.figure_key import View
 from statmech.keys.initial_states import (
     EIGENVALUE_TOL,
     MATRIX_SCHEMA,
@@ -38,7 +37,7 @@ from statmech.keys.sweep_grid import IntegerOrAxis, NumberOrAxis, PydanticTypeOv
 from statmech.keys.variables import Variable
 from statmech.kinds.online_learning import OnlineLearning
 from statmech.parameters.parameter_fields import ConfigKey
-from statmech.parameters.schedules_and_controls import OPTIMAL_KEYWORD, OptimalControlOptions
+from statmech.parameters.schedules_and_controls import OptimalControlOptions
 from statmech.parameters.task_protocols import (
     PARAMETERLESS_PROTOCOLS,
     BlockedProtocol,
@@ -55,15 +54,6 @@ SINGLE_KEY_SCHEMA = {"type": "object", "minProperties": 1, "maxProperties": 1}
 TASK_FRACTION_VARIABLE = Variable(
     ("t", "task"), "share of a task in the examples at time t", "task share", role="control"
 )
-TASK_ERRORS_VIEW = View(x="t", show=("eps_g", "task_share"), log=("y",))
-TASK_PAGE_OPTIONS: dict[str, Any] = {  # shared by the pages of perceptrons and networks
-    "num_points": 41,
-    "evenly_spaced": True,
-    "protocols": ("blocked", "replay", "interleaved", OPTIMAL_KEYWORD),
-    "time_keys": ("switch",),
-    "curves": ("task",),
-    "view": TASK_ERRORS_VIEW,
-}
 
 TaskOverlapAxis = Annotated[
     NumberOrAxis, axis_of(Annotated[Number, Field(ge=-1, le=1)], {"type": "number", "minimum": -1, "maximum": 1})
