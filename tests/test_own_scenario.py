@@ -112,6 +112,12 @@ def test_the_explorer_drags_it(kind):
     assert theory.solve(scenario).eps_g.sizes["t"] == len(scenario.t)
 
 
+def test_a_page_without_a_key_for_the_x_axis_is_refused(kind, monkeypatch):
+    monkeypatch.setattr(kind, "USUAL_X_KEY", "")
+    with pytest.raises(ConfigError, match="algorithm: a kind with a page requires `USUAL_X_KEY`"):
+        settings.get_page_settings("algorithm")
+
+
 @pytest.mark.slow
 def test_one_command_simulates_solves_compares_draws_and_reports_it(kind, config, tmp_path, capsys):
     out = tmp_path / "results"

@@ -76,8 +76,14 @@ SLIDER_RANGES = {  # minimum, maximum, step
 
 
 def get_page_settings_by_kind() -> dict[str, Page]:
-    """Return the initial settings of pages, by kind of scenario."""
-    return {name: PAGES[name] for name in get_kinds() if name in PAGES}
+    """Return the initial settings of pages, by kind of scenario.
+
+    Raises `ConfigError` for a page whose kind names no key for the x axis.
+    """
+    pages = {name: PAGES[name] for name in get_kinds() if name in PAGES}
+    if unnamed := [name for name in pages if not get_kinds()[name].USUAL_X_KEY]:
+        raise ConfigError(f"{unnamed[0]}: a kind with a page requires `USUAL_X_KEY`, the usual key of the x axis")
+    return pages
 
 
 def find_page_kind(config: Mapping[str, Any]) -> str:
