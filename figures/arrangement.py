@@ -2,9 +2,8 @@
 
 The abscissa is the usual key of the kind of scenario (t, alpha, ...) if it has several values, otherwise the longest
 numeric axis. A `Composition` may name another abscissa. A long numeric axis that is not the abscissa is shown at a few
-of its values, and recorded times at the last one.
-
-Check for the parallel axes (`zip`) that a figure requires.
+of its values, and recorded times at the last one. For a figure that requires parallel axes (`zip`),
+`check_parallel_axes` checks that exactly these axes are swept in parallel.
 """
 
 from __future__ import annotations

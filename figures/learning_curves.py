@@ -1,6 +1,6 @@
-"""The predicted learning curve of a table of data, with optional fits.
+"""Learning curves of real tables: a figure of the predicted curve, theory lines, titles and labels.
 
-Theory lines, titles and labels for the learning curves of real tables.
+The predicted curve of a table is drawn with optional fits.
 """
 
 from __future__ import annotations

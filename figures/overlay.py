@@ -1,11 +1,12 @@
-"""The overlay of simulation and theory, for every kind of scenario or for several results in one figure.
+"""Figures that overlay simulation and theory, for one or several results of any kind of scenario.
 
-Each variable has a panel, against one axis or another variable (`figures.arrangement`). The first of the other axes is
-distinguished by colour, the next by marker and dashes, and each combination of the rest has panels. An axis that
-theory does not depend on (N) is distinguished by marker, over a single line. Theory with corrections of order 1/N adds
-a band of one run for each N. A study on data, or a sweep over names alone, has rows instead (`figures.overlay`).
+Panels: each variable has a panel, against one axis or another variable (`figures.arrangement`). The first of the other
+axes is distinguished by colour, the next by marker and dashes, and each combination of the rest has panels. An axis
+that theory does not depend on (N) is distinguished by marker, over a single line. Theory with corrections of order 1/N
+adds a band of one run for each N.
 
-Figures of results without a numeric axis: a row per parameter combination, a column per variable.
+Rows: results without a numeric axis, such as a study on data or a sweep over names alone, have a row per parameter
+combination and a column per variable.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Building blocks of figures, from dense theory lines to the legend.
+"""Building blocks of figures: grids of panels, curves, residual strips, titles and legends.
 
-`along` solves theory on a dense grid, `page` creates a figure, `panel` draws points over lines, `guide` marks a value,
-and `finish` adds title and legend. A panel shows one variable along one axis. Theory is drawn as lines, with bands that
-contain one run, and means of the simulation as points with their standard errors. Each position on another axis has a
-colour and a marker.
+Order of use: `solve_dense_theory` solves theory on a dense grid, `make_figure` or `make_panel_grid` creates a figure,
+`draw_panel` draws points over lines, `draw_guide` marks a value, and `add_title_and_legend` and `finish_figure`
+complete the figure.
 
-Residual strips below panels: deviations of means from theory, in standard errors.
+Panels: a panel shows one variable along one axis. Theory is drawn as lines, with bands that contain one run, and means
+of the simulation as points with their standard errors. Each position on another axis has a colour and a marker. In a
+grid of panels without gaps, rows with fewer panels have wider panels.
 
-Common parts of all figures: panel letters, the size and number of runs, and a note on points and lines.
+Residual strips: a strip below a panel shows the deviations of means from theory, in standard errors.
 
-A grid of panels without gaps: rows with fewer panels have wider panels.
+All figures have panel letters, the size and number of runs, and a note on points and lines.
 """
 
 from __future__ import annotations

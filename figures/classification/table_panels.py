@@ -1,8 +1,8 @@
-"""Panels for the columns of Tables 1 and 2 of Jackson & Craven.
+"""Panels for Tables 1 and 2 of Jackson & Craven, and points for means over cross-validation folds.
 
-Each classifier has a row with the measured value above the paper's values.
+Tables: panels show the columns of a table. Each classifier has a row with the measured value above the paper's values.
 
-Points and error bars for means over cross-validation folds.
+Fold means: `draw_fold_means` draws means over cross-validation folds as points with error bars.
 """
 
 from __future__ import annotations

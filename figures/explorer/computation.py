@@ -1,9 +1,10 @@
-"""The theory of a page: at the scenario's own values, and on a dense grid along x if this is fast.
+"""Computations of an explorer page: theory, and simulations in a background thread.
 
-Simulation in a background thread: a new scenario replaces the current one, and a few seeds are shown first.
+Theory is solved at the scenario's own values, and on a dense grid along x if this is fast.
 
-A compilation cannot be stopped, and a drag would queue one compilation for each value that it passes. Scenarios that
-are superseded while another scenario is compiled therefore never start.
+A new scenario replaces the scenario that is being simulated, and a few seeds are shown first. A compilation cannot be
+stopped, and a drag would queue one compilation for each value that it passes. Scenarios that are superseded while
+another scenario is compiled therefore never start.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Menus for keys that are functions of time, with sliders for a single step in time.
+"""Menus in the explorer for config keys with alternative forms, with the sliders of each form.
 
-Menus for the alternative forms of a config key, with the sliders of each form.
+Functions of time: a menu for each key that may change with time, with sliders for a single step in time.
 
-Sliders for the input distribution: two variances or a power law, and the alignment of the teacher.
+Inputs: sliders for two variances or a power law, and for the alignment of the teacher. The menu offers the
+distributions in the `inputs` of a page, isotropic inputs, and the initial inputs of the page's config, such as the rows
+of a file.
 
-A page offers the distributions in its `inputs`, isotropic inputs, and the initial inputs of its config, such as the
-rows of a file. No other file of the explorer handles this key.
-
-A menu of protocols for the order of tasks, with a slider for the fraction of replay.
+Tasks: a menu of protocols for the order of tasks, with a slider for the fraction of replay.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The page: controls in one row, charts below, and everything else in a drawer.
+"""The explorer's page of a scenario or of stored results, with keyboard control for lectures.
 
-Keyboard control of lecture mode: the browser sends the pressed keys to the page.
+Layout: controls in one row, charts below, and everything else in a drawer.
+
+Keyboard: in lecture mode the browser sends the pressed keys to the page.
 """
 
 from __future__ import annotations

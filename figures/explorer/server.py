@@ -1,10 +1,9 @@
-"""The explorer's web server, which admits only local browsers with the token and limits the number of pages.
+"""The explorer's web server, which admits only local browsers and limits connections and pages.
 
-Access control of the explorer, which admits only local browsers with the token in the printed address.
+Access: a browser needs the token in the printed address.
 
-An HTTP server whose file descriptors and log cannot be filled by incomplete requests.
-
-Another user of the same machine needs no token to open connections and send half a request on each.
+Connections: another user of the same machine needs no token to open connections and send half a request on each. Such
+incomplete requests can fill neither the server's file descriptors nor its log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The settings of the explorer: the initial settings of its pages, and the values of their sliders.
+"""Settings of the explorer: initial settings of its pages, values of their sliders, and links that restore a page.
 
-A page has the name of its kind of scenario (`statmech.keys.kind_registry.get_kinds`), here called its choice.
-
-Links that restore a page: the query of the address holds the settings, which are checked like a config.
+A page has the name of its kind of scenario (`statmech.keys.kind_registry.get_kinds`). The query in the address of a
+link holds the settings of a page, which are checked like a config.
 """
 
 from __future__ import annotations

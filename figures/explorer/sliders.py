@@ -1,12 +1,13 @@
-"""Sliders of the explorer: with stops, or with a number that can also be typed.
+"""Sliders of the explorer, the animation of recorded times, and editable lists of values.
 
-Delayed calls in the thread of a page.
+Sliders have stops, or a number that can also be typed.
 
-The document makes the calls in a browser, and the event loop in a notebook.
+Animation: a slider selects a recorded time, and a button shows all recorded times one after the other.
 
-A slider for recorded times, with a button that shows them as an animation.
+Delayed calls run in the thread of the page. In a browser the page's document makes these calls, in a notebook the event
+loop.
 
-Editable lines of text that list the values of curves.
+Value lists: the values of curves are listed in lines of text that can be edited.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Limits of the y axis that show all curves, except values next to a divergence.
+"""Axes of interactive charts: limits, logarithmic ticks, and labels at the ends of lines.
 
-Labels at the ends of lines: wrapped, without overlaps, and inside the chart.
-
-Ticks of logarithmic axes over one or two decades, where Bokeh's own ticks are linear.
+The limits of the y axis show all curves, except values next to a divergence. Over one or two decades, ticks of
+logarithmic axes replace Bokeh's own ticks, which are linear there. Labels are wrapped, do not overlap and stay inside
+the chart.
 """
 
 from __future__ import annotations

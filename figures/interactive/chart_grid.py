@@ -1,6 +1,7 @@
-"""Charts of several variables with a common layout, for the explorer and for a report.
+"""Interactive charts of results: a grid of variables with a common layout, and phase planes.
 
-One variable against another along a third axis, such as R against q during learning.
+The grid (`ChartGrid`) serves the explorer and reports. A phase plane (`PhasePlane`) draws one variable against another
+along a third axis, such as R against q during learning.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-r"""A report: one HTML file of the results in a folder, to send to a colleague or to keep with a paper.
+r"""Report in one HTML file on a folder of results, with the scenario's equations as pictures.
 
-The page contains everything that it shows: the figure, charts with the library that draws them, and tables. It loads
-nothing, and a content policy forbids browsers to load anything. A template escapes all text, because names in configs,
-folders and messages are not trusted.
+The report can be sent to a colleague or kept with a paper. The page contains everything that it shows: the figure,
+charts with the library that draws them, and tables. It loads nothing, and a content policy forbids browsers to load
+anything. A template escapes all text, because names in configs, folders and messages are not trusted.
 
-The equations of a scenario as pictures, which need neither scripts nor fonts.
-
-Matplotlib supports a part of LaTeX (mathtext). Unsupported commands are rewritten. An equation that matplotlib still
-cannot draw is shown as LaTeX.
+Equations: the pictures need neither scripts nor fonts. Matplotlib supports a part of LaTeX (mathtext), and unsupported
+commands are rewritten. An equation that matplotlib still cannot draw is shown as LaTeX.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-r"""Boosting over conjunctions: the kernel of sparse perceptrons (Jackson & Craven, Figure 1 and section 3.3).
+r"""Boosting over conjunctions, and exact searches for the best conjunction of up to three indicators.
 
-Examples are rows of 0-1 indicators. A weak hypothesis h is a conjunction of at most k indicators of different
-attributes, including the empty one (always true), in one of two senses: true counts +1, or true counts -1. Stage i
-selects the hypothesis of largest correlation :math:`E_{D_i}[f\,h]` with the labels f, where correlations of two or more
-indicators are discounted. It multiplies the weights of correctly classified examples by :math:`\beta_i`:
+**Boosting** is the kernel of sparse perceptrons (Jackson & Craven, Figure 1 and section 3.3). Examples are rows of 0-1
+indicators. A weak hypothesis h is a conjunction of at most k indicators of different attributes, including the empty
+one (always true), in one of two senses: true counts +1, or true counts -1. Stage i selects the hypothesis of largest
+correlation :math:`E_{D_i}[f\,h]` with the labels f, where correlations of two or more indicators are discounted. It
+multiplies the weights of correctly classified examples by :math:`\beta_i`:
 
 .. math:: \epsilon_i = \sum_{h_i(x)\ne f(x)} D_i(x), \quad \beta_i = \epsilon_i/(1-\epsilon_i), \quad
           \text{output } \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x).
@@ -12,19 +13,6 @@ indicators are discounted. It multiplies the weights of correctly classified exa
 :math:`E_D[f h] = \pm(2\sum_x d_xc(x) - \sum_x d_x)`. For all pairs at once the sums are
 :math:`S = X^\mathsf{T}\mathrm{diag}(d)X`; for triples the same over the rows where a first indicator holds.
 
-**Few triples are summed.** A conjunction that adds indicators to a pair is true for a part of the pair's rows. Its sum
-therefore lies between the sums of the negative and of the positive :math:`d_x` over these rows. With the mass
-:math:`T = X^\mathsf{T}\mathrm{diag}(|d|)X` and :math:`s = \sum_x d_x`,
-
-.. math:: |E_D[f h]| \le T + |S - s|
-
-for all such conjunctions. Conjunctions that cannot reach the largest known correlation are skipped (branch and bound;
-for triples see `simulate.classification.conjunction_search`).
-
-**Few pairs are summed in a wide table.** The same bound holds for single indicators, whose sums are products of a
-vector and a matrix. With many indicators and few examples, some indicator agrees with the labels at random, and few
-pairs can reach its correlation. The sums of all pairs are updated only in stages that need most pairs.
-
 **The cost of a stage is proportional to its mistakes.** The next distribution is the previous one times :math:`\beta`
 where h is right, divided by its sum :math:`2\epsilon`. So only the sums over the wrong rows are computed:
 
@@ -32,17 +20,27 @@ where h is right, divided by its sum :math:`2\epsilon`. So only the sums over th
 
 The first factor is below 1: rounding errors decay from stage to stage.
 
-The best conjunction of three indicators: a compiled search with bounds from pairs.
+**Few triples are summed.** A conjunction that adds indicators to a pair is true for a part of the pair's rows. Its sum
+therefore lies between the sums of the negative and of the positive :math:`d_x` over these rows. With the mass
+:math:`T = X^\mathsf{T}\mathrm{diag}(|d|)X` and :math:`s = \sum_x d_x`,
 
-The rows of a pair with positive and with negative :math:`d_x` have the masses :math:`P, N = (T\pm S)/2`, with the sums
-S and T of `simulate.classification.conjunction_search`. A triple i < j < l is true on a part of each pair's rows, so
-that
+.. math:: |E_D[f h]| \le T + |S - s|
+
+for all such conjunctions. Conjunctions that cannot reach the largest known correlation are skipped (branch and bound).
+
+**Few pairs are summed in a wide table.** The same bound holds for single indicators, whose sums are products of a
+vector and a matrix. With many indicators and few examples, some indicator agrees with the labels at random, and few
+pairs can reach its correlation. The sums of all pairs are updated only in stages that need most pairs.
+
+**The search for triples** is compiled, with tighter bounds from pairs. The rows of a pair with positive and with
+negative :math:`d_x` have the masses :math:`P, N = (T\pm S)/2`. A triple i < j < l is true on a part of the rows of each
+of its pairs, so that
 
 .. math:: -N \le S_{ijl} \le P
 
-for all three. Triples that cannot exceed the largest correlation known, :math:`|2S-s|`, are not summed.
+for all three pairs. Triples that cannot exceed the largest correlation known, :math:`|2S-s|`, are not summed.
 
-**A search tightens the bounds of the next search.** If it shows :math:`S_{ijl}\le P_{ij}-g` for all l, then after the
+A search also tightens the bounds of the next search. If it shows :math:`S_{ijl}\le P_{ij}-g` for all l, then after the
 step to the next distribution, where :math:`S\leftarrow fS+S_\text{wrong}` and
 :math:`P\leftarrow fP+P_\text{wrong}` with :math:`S_\text{wrong}\le P_\text{wrong}`,
 

@@ -2,10 +2,8 @@ r"""Attention: evaluation of margins feature by feature, up to a stopping level 
 
 The features of an example are summed up to checkpoints, :math:`S_i = \sum_{j\le i} w_jz_j`. Where :math:`S_i` reaches a
 level :math:`\tau` (`statmech.classification.stopping_boundaries`) the example is assumed to be right, and its other
-features are not evaluated. The loop over features is compiled when it is first needed
-(`simulate.classification.partial_sums`).
-
-Compiled summation of rows up to a stopping level, with perceptron updates.
+features are not evaluated. The loop over rows and features (`sum_block_until_mistake`), which can also make perceptron
+updates, is compiled when it is first needed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-r"""Descent on P stored examples with explicit weights and inputs, an engine without assumptions.
+r"""Descent on P stored examples with explicit weights and inputs, and the batches and records of both engines.
 
-Each step multiplies the inputs of its batch by the weights, and the slopes by the inputs. The teacher is drawn from its
-prior. The component of the start perpendicular to the teacher is a normal vector.
+Engine: this engine makes no assumptions. Each step multiplies the inputs of its batch by the weights, and the slopes by
+the inputs. The teacher is drawn from its prior. The component of the start perpendicular to the teacher is a normal
+vector.
 
-The record of a descent, shared by both engines.
-
-Batches of stored examples for the steps of a descent.
+Shared parts: the engine without stored inputs (`simulate.convex.deferred_descent`) also uses the batches of examples
+for the steps, and the record of the run.
 """
 
 from __future__ import annotations

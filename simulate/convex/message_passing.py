@@ -1,20 +1,20 @@
-r"""Approximate message passing (AMP), which estimates weights from outputs of the fields w.x/sqrt(N).
+r"""Approximate message passing (AMP) for minima of the empirical risk and for Bayes-optimal estimates of weights.
 
-For inputs X (P, N) of independent entries of mean 0 and variance 1, with the mean V of the weights' variances,
+AMP estimates weights from outputs of the fields w.x/sqrt(N). For inputs X (P, N) of independent entries of mean 0 and
+variance 1, with the mean V of the weights' variances,
 
 .. math:: \omega &= \frac{X\mathbf w}{\sqrt N} - V\,\mathbf g, \qquad
           g_\mu = g(\omega_\mu, V), \qquad s = -\frac1N\sum_\mu\partial_\omega g(\omega_\mu, V), \\
           \mathbf r &= s\,\mathbf w + \frac{X^T\mathbf g}{\sqrt N}, \qquad
           w_i, v_i = \text{estimate}(r_i, s), \qquad V = \frac1N\sum_i v_i
 
-(Rangan 2011, with scalar variances; the term :math:`V\mathbf g`, with g of the step before, is Onsager's). The output
-function g and the estimate determine the result: the teacher's `score` and the prior's `posterior` give the
-Bayes-optimal estimate; the proximal points of a loss and of a penalty give the minimum of the empirical risk
-(`simulate.convex.message_passing`). Undamped steps follow state evolution for such inputs.
+(Rangan 2011, with scalar variances; the term :math:`V\mathbf g`, with g of the step before, is Onsager's). Undamped
+steps follow state evolution for such inputs. The output function g and the estimate determine the result.
 
-Minimisation of the empirical risk by message passing, an alternative to descent methods.
+**Bayes-optimal estimate**: g is the teacher's `score`, and the estimate is the prior's `posterior`.
 
-In `simulate.convex.message_passing`, with the proximal points p of the loss and w of the penalty,
+**Minimum of the empirical risk**, an alternative to descent methods: with the proximal points p of the loss and w of
+the penalty,
 
 .. math:: g = \frac{p - \omega}V, \quad p = \mathrm{argmin}_p\,\frac{(p-\omega)^2}{2V} + \ell(p), \qquad
           \mathbf w = \mathrm{argmin}_{\mathbf w}\,\tfrac s2|\mathbf w|^2 - \mathbf r\cdot\mathbf w + r(\mathbf w).
@@ -22,8 +22,6 @@ In `simulate.convex.message_passing`, with the proximal points p of the loss and
 Fixed points are minima, whatever V and s are: there :math:`X\mathbf w/\sqrt N = \omega + V\mathbf g = p`, so that g is
 minus the slope of the loss at the fields, and :math:`X^T\mathbf g/\sqrt N = \mathbf r - s\mathbf w` is the slope of the
 penalty. So the steps end with the slopes that the certificate needs, including the slopes of examples at kinks.
-
-The Bayes-optimal estimate of a teacher's weights, by message passing.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-r"""The limit of a vanishing penalty: among all minima of the loss, the smallest penalty.
+"""Minimisation of a loss with a penalty at finite N, also in the limit of a vanishing penalty.
 
-If a student can minimise the loss of every example, the penalty is minimised under these constraints: least squares of
-minimum norm, basis pursuit (l1), maximum stability (hinge and squared hinge). Otherwise the loss alone is minimised. A
-strictly decreasing loss has no minimum on separable examples.
-
-Minimisers of a loss with a penalty at finite N, each with a certificate of its distance from the minimum.
+Each method returns a certificate of the distance from the minimum. The loss and the penalty determine the method:
 
 | loss | penalty | method |
 |---|---|---|
-| smooth, its curvature may jump | l2 | Newton's in min(N, P) dimensions (`newton`) |
-| with kinks, or any | any, or one with l1 | interior points (`minimise_by_interior_point`) |
-| any | a vanishing one | the smallest penalty among the minima of the loss (`vanishing_penalty`) |
+| smooth, its curvature may jump | l2 | Newton's in min(N, P) dimensions (`simulate.convex.newton`) |
+| with kinks, or any | any, or one with l1 | interior points (`simulate.convex.interior_point`) |
+| any | a vanishing one | the smallest penalty among the minima of the loss (`minimise_vanishing_penalty`) |
 
 For random inputs of many dimensions conjugate gradients are faster than factored matrices, and message passing is
 faster than interior points. They are tried first, and their result is used if its certificate holds. Once the signs of
-the weights no longer change, solving the remaining equations may cost less than further steps (`active_set`).
+the weights no longer change, solving the remaining equations may cost less than further steps
+(`simulate.convex.interior_point.solve_active_set`).
 
-Choice of the minimisation method for a loss and a penalty.
+Vanishing penalty: the limit is the minimum of the loss with the smallest penalty. If a student can minimise the loss of
+every example, the penalty is minimised under these constraints: least squares of minimum norm, basis pursuit (l1),
+maximum stability (hinge and squared hinge). Otherwise the loss alone is minimised. A strictly decreasing loss has no
+minimum on separable examples.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from statmech.convex.separability import find_minimiser_interval
 def minimise(problem: Problem) -> Minimum:
     """Minimise a problem whose penalty does not vanish.
 
-    For a vanishing penalty see `simulate.convex.minimisation`.
+    For a vanishing penalty see `minimise_vanishing_penalty`.
     """
     if problem.l1 == 0 and not problem.loss.kinks:
         return minimise_by_newton(problem)

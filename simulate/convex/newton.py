@@ -1,18 +1,18 @@
-r"""Newton's method for smooth losses, whose curvature may jump, and the penalty l2, in min(N, P) dimensions.
+r"""Newton's method for smooth losses with the penalty l2 in min(N, P) dimensions, and its line search.
 
-With a = l'(x) and the curvatures D the Hessian is :math:`l_2 + B^\top DB`. For P < N the weights are
-:math:`\mathbf w = -B^\top q/l_2`. They are the minimum if q = a, and the step is
+The curvature of a loss may jump. With a = l'(x) and the curvatures D the Hessian is :math:`l_2 + B^\top DB`. For P < N
+the weights are :math:`\mathbf w = -B^\top q/l_2`. They are the minimum if q = a, and the step is
 
 .. math:: (1 + DG/l_2)\,dq = a - q, \qquad G = BB^\top, \qquad dx = -G\,dq/l_2 .
 
-Large problems first try conjugate gradients, whose steps take a few products with B where the Hessian is well
+**Large problems** first try conjugate gradients, whose steps take a few products with B where the Hessian is well
 conditioned, as for random inputs. The steps need not be exact: each leaves a tenth of the gradient (Dembo, Eisenstat &
 Steihaug, SIAM J. Numer. Anal. 19, 400, 1982).
 
 **Certificate**: the curvature of F is at least l_2, so :math:`F(\mathbf w) - \min F \le |\nabla F|^2/2l_2`. Without a
 penalty, Newton's own estimate, half of :math:`\nabla F\cdot H^{-1}\nabla F`, is used instead.
 
-The minimum of a convex function along a line.
+**Line search**: `find_step_length` finds the minimum of a convex function along a line.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-r"""Learners on rows of a real table: their objective, and their errors on other rows.
+r"""Learners on rows of a real table: their objective, errors on other rows, and leave-one-out fields.
 
-Leave-one-out fields: each row of a table is evaluated by a learner fitted without the row.
-
-For a smooth loss one fit to all rows is enough: one step of Newton's method removes row i. With the rows
-:math:`\mathbf b_i` of a problem's B, its Hessian H, and the slopes and curvatures of the loss at :math:`x_i`,
+A leave-one-out field evaluates a row of the table by a learner fitted without this row. For a smooth loss one fit to
+all rows is enough: one step of Newton's method removes row i. With the rows :math:`\mathbf b_i` of a problem's B, its
+Hessian H, and the slopes and curvatures of the loss at :math:`x_i`,
 
 .. math:: v_i = \mathbf b_i^T H^{-1}\mathbf b_i, \qquad V_i = \frac{v_i}{1 - v_i\ell_i''}, \qquad
           x_i^{\setminus i} = x_i + V_i\,\ell_i',

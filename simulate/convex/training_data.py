@@ -1,30 +1,28 @@
-r"""Examples with anisotropic inputs, and measurement of students on the population of inputs.
+r"""Random training examples of convex learners, from a teacher or from two clusters, and measurement of students.
 
-Gaussian inputs and rows of a table are expressed in the eigenbasis of their covariance, as :math:`\sqrt N\mathbf x`.
-The teacher's field has variance 1: :math:`u = \sqrt S\,\mathbf B\cdot\mathbf x/\sigma_B + \sqrt{1-S}\,\xi`. The
-variance :math:`\sigma_B^2 = \sum_i\omega_iB_i^2/N` is computed for the drawn teacher, so that the *misfit* 1 - S is
-pure noise. With powers :math:`T_a` the teacher is drawn, then scaled to :math:`|\mathbf B_a|^2 = NT_a` in each group.
-Random features :math:`\phi(F\mathbf z/\sqrt D) - \mu_0` have projections F drawn once per seed, and a teacher of the D
-latent variables.
+Each part of a seed's data has its own stream of random numbers. For each N the inputs are one endless list, and every
+alpha of a sweep uses the first P inputs of this list.
+
+**Teacher.** The examples serve learners that minimise a loss, and Bayesian inference. A seed has one teacher for each N
+and distribution of weights, and random numbers for the outputs of all inputs in the list. A larger flip probability
+flips the same labels and more. So runs can be compared example by example, also between different kinds of scenario.
+
+**Anisotropic inputs.** Gaussian inputs and rows of a table are expressed in the eigenbasis of their covariance, as
+:math:`\sqrt N\mathbf x`. The teacher's field has variance 1:
+:math:`u = \sqrt S\,\mathbf B\cdot\mathbf x/\sigma_B + \sqrt{1-S}\,\xi`. The variance
+:math:`\sigma_B^2 = \sum_i\omega_iB_i^2/N` is computed for the drawn teacher, so that the *misfit* 1 - S is pure noise.
+With powers :math:`T_a` the teacher is drawn, then scaled to :math:`|\mathbf B_a|^2 = NT_a` in each group. Random
+features :math:`\phi(F\mathbf z/\sqrt D) - \mu_0` have projections F drawn once per seed, and a teacher of the D latent
+variables.
 
 **Students are measured** exactly from the covariance where inputs are Gaussian, on all rows of a table, and on
 `NUM_TEST_EXAMPLES` new inputs of random features, the same for all students of a seed.
 
-Streams of random numbers, one for each part of a seed's data.
-
-Examples of a random teacher, for learners that minimise a loss and for Bayesian inference.
-
-A seed has one teacher for each N and distribution of weights, and for each N one endless list of inputs with random
-numbers for their outputs. Every alpha of a sweep uses the first P inputs, and a larger flip probability flips the same
-labels and more. So runs can be compared example by example, also between different kinds of scenario.
-
-Examples of two Gaussian clusters: labels, and inputs around the centre of their cluster.
-
-For each N a seed has one direction between the centres and one endless list of inputs. Every alpha of a sweep uses the
-first P inputs of this list. Labels +1 are equally spaced in the list, so that any first part of the list contains the
-given fraction of +1 to within one example. An intercept would otherwise follow fluctuations of that fraction, which
-under a strong penalty exceed the signal in the weights. The direction is drawn and scaled so that the distance between
-the centres, and its part in each group of a spectrum, equal their values in the limit.
+**Two Gaussian clusters.** A seed has one direction between the centres for each N, and the inputs in the list lie
+around the centre of their cluster. Labels +1 are equally spaced in the list, so that any first part of the list
+contains the given fraction of +1 to within one example. An intercept would otherwise follow fluctuations of that
+fraction, which under a strong penalty exceed the signal in the weights. The direction is drawn and scaled so that the
+distance between the centres, and its part in each group of a spectrum, equal their values in the limit.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""Simulation of chunks: missing runs are simulated unit by unit, and failed runs are retried.
+"""Simulation of chunks in one process or in child processes, with retries of failed runs.
 
-The numbers of a chunk depend only on its parameter combinations and seeds, so that a resumed or sharded run gives the
-same bits as an uninterrupted one. A unit that raises an exception does not stop the others: its parameter combinations
-are tried again one by one, three times in total. Combinations that still fail are stored as failed, with the message in
-the log.
+Missing runs are simulated unit by unit. The numbers of a chunk depend only on its parameter combinations and seeds, so
+that a resumed or sharded run gives the same bits as an uninterrupted one.
 
-A child process that simulates one chunk, or one parameter combination of a chunk (`simulate.execution.chunks`).
+Exceptions: a unit that raises an exception does not stop the others. Its parameter combinations are tried again one by
+one, three times in total. Combinations that still fail are stored as failed, with the message in the log.
 
-Simulation of chunks that may have killed earlier runs, in child processes.
-
-A user's rule may crash the interpreter. A child that dies, by a crash or for lack of memory, costs its
-chunk's time. The chunk's parameter combinations are then simulated in one child each, and combinations that die again
-are stored as failed. A child dies with its parent.
+Crashes: a user's rule may crash the interpreter. Chunks that may have killed earlier runs are therefore simulated in
+child processes, where `main` simulates one chunk or one parameter combination of a chunk. A child that dies, by a crash
+or for lack of memory, costs its chunk's time. The chunk's parameter combinations are then simulated in one child each,
+and combinations that die again are stored as failed. A child dies with its parent.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Units of work: parts of a scenario's cells and seeds, simulated on all cores.
+"""Units of work: parts of a scenario's cells and seeds, simulated by threads on all cores.
 
 A `Simulator` divides one kind of scenario into units and simulates each. The result of a unit depends only on its cells
 and seeds, never on other units.
-
-Threads that run units of work on all cores.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Learners that visit the examples in turn and may stop after any complete epoch.
+"""Learners that visit the examples in turn and may stop after any complete epoch, and extremes of arrays.
 
-Minimum and maximum of an array, compared slice by slice so that XLA vectorises them on a CPU.
-
-XLA's reductions process elements one by one: at 192 examples a MinOver update took 2.5 times as long.
+The minimum and maximum of an array are found slice by slice, so that XLA vectorises the comparisons on a CPU. XLA's
+reductions process elements one by one: at 192 examples a MinOver update took 2.5 times as long.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-r"""Data sets of stored examples: P inputs :math:`\xi\sim N(0, I)` with a teacher's labels S, some flipped.
+r"""Data sets of stored examples, and the interface of the learners of these examples: task and result.
 
-A data set depends only on the experiment's key, N and the seed's number: all learners, noise levels and alphas see the
-same teacher and the same inputs, the first P of one infinite sequence, and the examples that are flipped at one noise
-level are also flipped at larger ones. Learners use :math:`\mathbf z^\mu = S^\mu\xi^\mu` and the Gram matrix :math:`G =
-\mathbf z\mathbf z^\mathsf{T}/N`. A student :math:`\mathbf w = \frac1N\sum_\mu x_\mu\mathbf z^\mu` of embedding
-strengths x has the fields :math:`\mathbf w\cdot\mathbf z^\mu = (Gx)_\mu`: a step that changes one strength costs one
-row of G, not O(P N).
+Data sets: P inputs :math:`\xi\sim N(0, I)` have a teacher's labels S, some flipped. A data set depends only on the
+experiment's key, N and the seed's number: all learners, noise levels and alphas see the same teacher and the same
+inputs, the first P of one infinite sequence, and the examples that are flipped at one noise level are also flipped at
+larger ones.
 
-The interface of learners of stored examples: their task and their result.
+Learners use :math:`\mathbf z^\mu = S^\mu\xi^\mu` and the Gram matrix :math:`G = \mathbf z\mathbf z^\mathsf{T}/N`. A
+student :math:`\mathbf w = \frac1N\sum_\mu x_\mu\mathbf z^\mu` of embedding strengths x has the fields
+:math:`\mathbf w\cdot\mathbf z^\mu = (Gx)_\mu`: a step that changes one strength costs one row of G, not O(P N).
 """
 
 from __future__ import annotations

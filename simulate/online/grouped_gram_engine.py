@@ -19,13 +19,11 @@ the teacher's part in that group.
 Lengths are Euclidean. The students' components parallel and perpendicular to the teachers are recorded twice: as
 vectors, and as fields with :math:`\mathbf u\cdot\mathbf v = \sum_al_a\,\mathbf u_a\cdot\mathbf v_a`.
 
-Initial teachers and students in the bases of groups, for `simulate.online.grouped_gram_engine`.
-
-In the basis of its span in a group of :math:`N_a` directions, a vector drawn after n others has n normals and, on the
-next axis, a chi with :math:`N_a - n` degrees; coordinates above the :math:`N_a`-th are 0. Teachers are orthonormal in
-the space of all groups. Without a preferred direction they are such vectors, orthonormalised. With given powers
-:math:`T_a` their parts have the length :math:`\sqrt{T_a}` in each group, and are perpendicular in each group with at
-least as many directions as teachers (as in `simulate.online.weight_vector_engine`).
+**Initial teachers and students.** In the basis of its span in a group of :math:`N_a` directions, a vector drawn after n
+others has n normals and, on the next axis, a chi with :math:`N_a - n` degrees; coordinates above the :math:`N_a`-th
+are 0. Teachers are orthonormal in the space of all groups. Without a preferred direction they are such vectors,
+orthonormalised. With given powers :math:`T_a` their parts have the length :math:`\sqrt{T_a}` in each group, and are
+perpendicular in each group with at least as many directions as teachers (as in `simulate.online.weight_vector_engine`).
 """
 
 from __future__ import annotations

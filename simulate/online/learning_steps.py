@@ -1,27 +1,24 @@
-r"""Learners for the engines: conversion of an example's fields into changes of weights and state.
+r"""Blocks of online learning steps: learners, rates, choice of tasks, and fields from inner products alone.
 
-An engine draws inputs, knows the fields :math:`y_m` of M teachers and :math:`h_k` of K students, and adds
-:math:`f_k\mathbf x` to the students. The learner defines f: perceptrons (`simulate.online.perceptrons`) or networks
-of two layers (`simulate.online.networks`).
+**Learners.** An engine draws inputs, knows the fields :math:`y_m` of the teachers and :math:`h_k` of the K students,
+and adds :math:`f_k\mathbf x` to the students. The learner converts the fields of an example into the modulations f and
+into changes of its own state: perceptrons (`simulate.online.perceptrons`) or networks of two layers
+(`simulate.online.networks`). A learner is a dataclass. Its integers, strings and classes are known when a program is
+compiled (the `fixed` parameters of its family, `statmech.parameters.parameter_fields.RealParameterFamily`), and its
+real numbers are arrays.
 
-A learner is a dataclass. Its integers, strings and classes are known when a program is compiled (the `fixed` parameters
-of its family, `statmech.parameters.parameter_fields.RealParameterFamily`), and its real numbers are arrays.
-
-The rates of each step of a block: learning rate, drift, decay and probabilities of the tasks.
-
-Random choice of each example's task, with the probabilities of a protocol.
-
-A block of M learning steps, computed from fields and inner products alone.
-
-Both engines learn in blocks. Within a block a student changes only along the block's own inputs, so with the fields
-:math:`h^m_i = \mathbf w_i\cdot\mathbf x^m` at the block's start and the inner products :math:`S_{mn} =
-\mathbf x^m\cdot\mathbf x^n` the M steps are exactly
+**Blocks.** Both engines learn in blocks of M steps. Within a block a student changes only along the block's own inputs,
+so with the fields :math:`h^m_i = \mathbf w_i\cdot\mathbf x^m` at the block's start and the inner products
+:math:`S_{mn} = \mathbf x^m\cdot\mathbf x^n` the M steps are exactly
 
 .. math:: h^m_k \leftarrow h^m_k + \sum_{n<m} f^n_k S_{nm}
 
-with the modulations f that a learner (`simulate.online.learning_steps`) finds from the fields, and the weights need f
-only at the block's end. Perceptrons also need the students' lengths: :math:`l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k +
-(f^m_k)^2S_{mm})/N`. The engines draw the fields in different ways.
+with the modulations f, and the weights need f only at the block's end. Perceptrons also need the students' lengths:
+:math:`l_k^2 \leftarrow l_k^2 + (2f^m_kh^m_k + (f^m_k)^2S_{mm})/N`. The engines draw the fields in different ways.
+
+**Rates.** Each step of a block has a learning rate, drift, decay and probabilities of the tasks. The m-th step of a
+run, m = 0, 1, ..., has the learning rate at t = m/N. The task of each example is drawn at random, with the
+probabilities of a protocol.
 
 **Decay.** With :math:`\mathbf J_k \leftarrow a\mathbf J_k + f_k\mathbf x`, :math:`a = 1 - \nu/N`, a student is at step
 m :math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations fade as weights do,
@@ -32,8 +29,6 @@ m :math:`a^m\mathbf J_k + \sum_{n<m} a^{m-1-n}f^n_k\mathbf x^n`. So modulations 
 
 The lost fractions :math:`1 - a^m` are computed and subtracted from the contribution of the examples: :math:`1 - \nu/N`
 itself would be rounded, in float32 or at large N.
-
-**Schedule.** The m-th step of a run, m = 0, 1, ..., has the learning rate at t = m/N.
 
 **Drift.** After each step the teacher turns, :math:`\mathbf e \leftarrow \cos\psi\,\mathbf e + \sin\psi\,\mathbf b`
 with :math:`\mathbf e = \mathbf B/\sqrt N`, :math:`\cos\psi = 1 - \delta/N`. A uniform direction b perpendicular to e is
@@ -46,10 +41,9 @@ with
 
 Inner products alone determine this path and the teacher's fields along it.
 
-Rows of a real table times their labels, as inputs of online learning.
-
-A step :math:`\eta\,y\,g(y\,\mathbf J\cdot\mathbf x/l, l)\,\mathbf x` equals the step for the input :math:`y\mathbf x`
-and the label 1.
+**Rows of a real table** are inputs of online learning after multiplication by their labels (`SignedRows`): a step
+:math:`\eta\,y\,g(y\,\mathbf J\cdot\mathbf x/l, l)\,\mathbf x` equals the step for the input :math:`y\mathbf x` and the
+label 1.
 """
 
 from __future__ import annotations

@@ -1,25 +1,26 @@
-r"""Networks of two layers as learners: K student units that learn from M teacher units by gradient descent.
+r"""Networks of two layers that learn one or several tasks online by gradient descent.
 
-With the fields :math:`y_m` and :math:`h_k` of one example (`statmech.kinds.network`),
+K student units learn from M teacher units. With the fields :math:`y_m` and :math:`h_k` of one example
+(`statmech.kinds.network`),
 
 .. math:: e = \tau + \sigma\xi - \sum_k v_k g(h_k), \qquad f_k = \eta v_k g'(h_k)\,e, \qquad
           v_k \leftarrow v_k + \frac{\eta_v}{N} g(h_k)\,e,
 
-where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. With dropout one uniform per unit and example decides whether the
-unit is silent. The g and g' of silent units are 0, and all others are divided by 1 - p. The second layer v is passed
-from step to step and from block to block. A step then needs nothing but the fields, so that both engines are exact for
-networks as for perceptrons.
+where :math:`\tau = \sum_m w_m g_T(y_m)` or its sign. The second layer v is passed from step to step and from block to
+block. A step then needs nothing but the fields, so that both engines are exact for networks as for perceptrons.
 
-Without dropout, students that start identical receive the same changes. One student of each such group is simulated,
-and counts in the output as often as there are `copies`: rounding would separate copies, and a plateau would amplify
-their difference.
+Dropout: one uniform per unit and example decides whether the unit is silent. The g and g' of silent units are 0, and
+all others are divided by 1 - p.
 
-Networks that learn several tasks, where each step draws the task of its example.
+Identical students: without dropout, students that start identical receive the same changes. One student of each such
+group is simulated, and counts in the output as often as there are `copies`: rounding would separate copies, and a
+plateau would amplify their difference.
 
-The step at t = steps/N belongs to task k with the protocol's probability :math:`p_k(t)`
-(`statmech.parameters.task_protocols`), stored in the step rates of a block; one uniform number per step chooses k. The
-teacher then has the output weights of that task. If each task has its own head, the student uses the head of that task
-as second layer and changes only this head. The heads are concatenated along the axis of units.
+Several tasks: each step draws the task of its example. The step at t = steps/N belongs to task k with the protocol's
+probability :math:`p_k(t)` (`statmech.parameters.task_protocols`), stored in the step rates of a block. One uniform
+number per step chooses k. The teacher then has the output weights of that task. If each task has its own head, the
+student uses the head of that task as second layer and changes only this head. The heads are concatenated along the axis
+of units.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""Tables for studies of classifiers on data, with published values next to measured values.
+"""Tables for studies of classifiers on data: means over folds, paired t-tests, and published values for comparison.
 
-Comparison of classifiers on data: means over folds, and paired t-tests against boosting on the same folds.
+The t-tests compare a classifier with boosting on the same folds.
 
-Tables 1 and 2 of Jackson & Craven, Learning Sparse Perceptrons (NIPS 8, 1996).
+Published values are from Tables 1 and 2 of Jackson & Craven, Learning Sparse Perceptrons (NIPS 8, 1996). Our copy is a
+scan that lost the tables' columns. The boosting and C4.5 accuracies, the entire row of votes, and the weights of the
+ordinary and second-order perceptrons are certain. The scan shows the pairs (promoters, coding) of accuracies (88.7,
+69.8) and (88.2, 70.3), and of weights (41, 52) and (59, 37), without the classifiers that they belong to. We therefore
+give both values.
 
-Our copy is a scan that lost the tables' columns. The boosting and C4.5 accuracies, the entire row of votes, and the
-weights of the ordinary and second-order perceptrons are certain. The scan shows the pairs (promoters, coding) of
-accuracies (88.7, 69.8) and (88.2, 70.3), and of weights (41, 52) and (59, 37), without the classifiers that they belong
-to. We therefore give both values. A star behind a number marks an accuracy significantly below the accuracy of
-boosting. The scan shows three stars in the row of votes, next to legible numbers, one star for each C4.5 accuracy, and
-one for the 71.6 of the multi-layer perceptron. The remaining six stars match the six entries of the ordinary,
-second-order and pruned perceptrons in the two rows below.
+A star behind a number marks an accuracy significantly below the accuracy of boosting. The scan shows three stars in the
+row of votes, next to legible numbers, one star for each C4.5 accuracy, and one for the 71.6 of the multi-layer
+perceptron. The remaining six stars match the six entries of the ordinary, second-order and pruned perceptrons in the
+two rows below.
 """
 
 from __future__ import annotations

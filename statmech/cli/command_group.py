@@ -1,8 +1,7 @@
-"""The `statmech` command: its subcommands, plugin files and error messages.
+"""The `statmech` command: its group of subcommands, help texts, plugin files and error messages.
 
-Heavy imports are inside the commands, so that help and config errors appear at once.
-
-Classes of commands and their group: help texts, and messages about invalid command lines.
+Imports that take long are inside the subcommands, so that help and config errors appear at once. The classes of the
+subcommands and of their group write the help texts, and the messages about invalid command lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The command `statmech predict`, which predicts the learning curve of a data table.
+"""Commands that compute: `run`, `simulate`, `theory` and `predict`.
 
-Commands that compute: run, simulate, theory.
+The command `statmech predict` predicts the learning curve of a data table. The other commands compute the results of a
+config.
 """
 
 from __future__ import annotations

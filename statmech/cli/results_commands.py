@@ -1,8 +1,8 @@
-"""Commands that inspect results: compare, figure, explore, status, verify.
+"""Commands of `statmech` that describe the installation, and that inspect and share results.
 
-Commands that describe the installation: configs, info, schema.
-
-Commands that share results: report, export, cite.
+- installation: configs, info, schema
+- inspection: compare, figure, explore, status, verify
+- sharing: report, export, cite
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The steps of a run: simulate, solve, compare, draw.
 
-Each step reuses stored results, and writes the missing ones.
-
-Messages to the user about logged events of a run.
+Each step reuses stored results, and writes the missing ones. Logged events of a run become messages to the user.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Checks of the properties that a user's loss, descent, teacher or weight distribution declares.
+"""Checks of the losses, descents, teachers and weight distributions that users add.
 
-Checks of functions that users add: undeclared jumps and wrong derivatives.
+Classes: each check tests the properties that a class declares, and returns the reason why the class cannot be used, or
+None.
+
+Functions: undeclared jumps and wrong derivatives are found numerically.
 """
 
 from __future__ import annotations

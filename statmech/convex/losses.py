@@ -1,13 +1,13 @@
-r"""Convex losses: a learner minimises their sum over the examples, plus a penalty.
+r"""Convex losses and penalties, and the proximal points of losses.
 
 A learner with weights w has the field :math:`h = \mathbf w\cdot\mathbf x/\sqrt N`. With P examples of outputs
-:math:`y^\mu` it minimises :math:`\sum_\mu \ell(x^\mu) + r(\mathbf w)`, where x is the stability :math:`y h` or, for a
-loss of residuals, :math:`y - h`. On labels :math:`y = \pm1` an even loss of residuals is one of stabilities, since
-:math:`|y - h| = |1 - yh|` (`StabilityLoss`).
+:math:`y^\mu` it minimises :math:`\sum_\mu \ell(x^\mu) + r(\mathbf w)`, the sum of its losses plus a penalty. Here x is
+the stability :math:`y h` or, for a loss of residuals, :math:`y - h`. On labels :math:`y = \pm1` an even loss of
+residuals is one of stabilities, since :math:`|y - h| = |1 - yh|` (`StabilityLoss`).
 
-**To add a loss** write one class with `value`, `slope` and `curvature`, and add one line to `LOSSES` at the end of this
-file. List the jumps of the slope in `kinks` and the jumps of the curvature in `bends`. Theory, minimisation, message
-passing, config names, labels and conformance tests follow. A loss must be convex: its slope must not decrease.
+**To add a loss** write one class with `value`, `slope` and `curvature`, and add one line to `LOSSES`. List the jumps of
+the slope in `kinks` and the jumps of the curvature in `bends`. Theory, minimisation, message passing, config names,
+labels and conformance tests follow. A loss must be convex: its slope must not decrease.
 
 >>> @dataclass(frozen=True)
 ... class Pinball(Loss):
@@ -29,11 +29,10 @@ A parameter of a loss is a dataclass field made by `statmech.parameters.paramete
 the closed form of the proximal point are not inherited by a subclass that overrides the slope: it must define them
 itself.
 
-Penalties :math:`r(\mathbf w) = \lambda\,(s\,|\mathbf w|_1 + \tfrac{1-s}2\,|\mathbf w|^2)` on the weights.
+**Penalties** on the weights are :math:`r(\mathbf w) = \lambda\,(s\,|\mathbf w|_1 + \tfrac{1-s}2\,|\mathbf w|^2)`. l2
+(ridge) has s = 0, l1 (lasso) s = 1, and the elastic net any s in between.
 
-l2 (ridge) has s = 0, l1 (lasso) s = 1, and the elastic net any s in between.
-
-The proximal point of a loss, found by Newton's method within a bracket.
+**The proximal point** of a loss is found by Newton's method within a bracket:
 
 .. math:: p = \mathrm{argmin}_p\, \frac{(p-h)^2}{2V} + \ell(p), \qquad F(p) = p - h + V\ell'(p) = 0 .
 

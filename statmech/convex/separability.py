@@ -1,9 +1,10 @@
-r"""The separability threshold of a teacher's labels: below it, a decreasing loss has no minimum.
+r"""Thresholds in alpha: separability of a teacher's labels, interpolation, and existence of a minimum of the loss.
 
-Let :math:`v = yu` be the teacher's field times its label, of density :math:`2\varphi(v)p(v)`, and let a student be t
-times the teacher plus a perpendicular part. It classifies all of P = alpha N examples correctly if the perpendicular
-part can lift all stabilities :math:`tv^\mu - \xi^\mu` to 0 or more: a cone of P dimensions meets a random subspace of
-N - 1 dimensions as long as its distance from the point :math:`tv - \xi` is smaller,
+**Separability.** Below this threshold a decreasing loss has no minimum. Let :math:`v = yu` be the teacher's field times
+its label, of density :math:`2\varphi(v)p(v)`, and let a student be t times the teacher plus a perpendicular part. It
+classifies all of P = alpha N examples correctly if the perpendicular part can lift all stabilities
+:math:`tv^\mu - \xi^\mu` to 0 or more: a cone of P dimensions meets a random subspace of N - 1 dimensions as long as its
+distance from the point :math:`tv - \xi` is smaller,
 
 .. math:: \frac1{\alpha_c} = \min_{t\ge0}\,\langle(\xi - tv)_+^2\rangle
          = \min_t \int 2\varphi(v)p(v)\left[(1+t^2v^2)\Phi(-tv) - tv\varphi(tv)\right]dv
@@ -18,15 +19,13 @@ normal field of mean :math:`\sqrt Sv` and variance 1 - S. The spectrum of the in
 leaves separability unchanged. If inputs vary only in a fraction `rank` of the directions, alpha_c is multiplied by
 `rank`.
 
-Thresholds in alpha at a vanishing penalty: interpolation, and the existence of a minimum.
-
-As lambda tends to 0 below a threshold of alpha, all examples can reach the minimum of the loss. Then V grows as
-1/lambda, p is the point of the minimising set closest to h, and the learner has the smallest penalty among all weights
-that reach the minimum. The equations equal the equations of a loss that is infinite outside the set
-(`ZeroLossInterval`), at lambda = 1, with lambda V instead of V. With the square loss this learner is the
+**Vanishing penalty.** As lambda tends to 0 below the interpolation threshold, all examples can reach the minimum of the
+loss. Then V grows as 1/lambda, p is the point of the minimising set closest to h, and the learner has the smallest
+penalty among all weights that reach the minimum. The equations equal the equations of a loss that is infinite outside
+the set (`ZeroLossInterval`), at lambda = 1, with lambda V instead of V. With the square loss this learner is the
 pseudo-inverse, with the hinge loss the perceptron of maximum stability, and with an l1 norm basis pursuit. Above the
 threshold the equations hold at lambda = 0. A loss that decreases everywhere (logistic, exponential) has no minimum
-below the threshold: the length of the weights diverges.
+below its threshold: the length of the weights diverges.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-r"""Teachers: the distribution of an output y given the teacher's field :math:`u = \mathbf w^*\cdot\mathbf x/\sqrt N`.
+r"""Teachers: distributions of an output given the teacher's field, their averages and a student's label error.
 
-With :math:`|\mathbf w^*|^2 = N` and inputs :math:`\mathbf x\sim N(0, I)`, u is a standard normal. A teacher of labels
-defines the probability of :math:`y = +1`. Theory and message passing need its average over a normal u,
-`right(mean, variance)`, and the derivatives of this average and of its logarithm with respect to the mean.
+With :math:`|\mathbf w^*|^2 = N` and inputs :math:`\mathbf x\sim N(0, I)`, the teacher's field
+:math:`u = \mathbf w^*\cdot\mathbf x/\sqrt N` is a standard normal. A teacher is the distribution of an output y given
+u. A teacher of labels defines the probability of :math:`y = +1`. Theory and message passing need its average over a
+normal u, `right(mean, variance)`, and the derivatives of this average and of its logarithm with respect to the mean.
 
-If the weights are known up to a mean squared error :math:`\Delta = 1 - q`, the field of a new input is known up to a
-normal variable of variance :math:`\Delta`, around a mean :math:`\omega\sim N(0, q)`. Its output then moves the
-estimate along the `score` :math:`g = \partial_\omega\ln P(y|\omega, \Delta)`, and contains the Fisher information
-(`fisher_information`)
+**To add a teacher** of labels write one class and one line in `TEACHERS`.
+
+**Information.** If the weights are known up to a mean squared error :math:`\Delta = 1 - q`, the field of a new input is
+known up to a normal variable of variance :math:`\Delta`, around a mean :math:`\omega\sim N(0, q)`. Its output then
+moves the estimate along the `score` :math:`g = \partial_\omega\ln P(y|\omega, \Delta)`, and contains the Fisher
+information (`fisher_information`)
 
 .. math:: I(\Delta) = \langle g^2\rangle = -\langle\partial_\omega g\rangle
           = 2\int Dt\;\frac{(\partial_\omega P_+)^2}{P_+}\Big|_{\omega=\sqrt q\,t}
@@ -16,11 +19,10 @@ estimate along the `score` :math:`g = \partial_\omega\ln P(y|\omega, \Delta)`, a
 the second form for labels, :math:`P_+` = `right`; for the linear teacher :math:`I = 1/(\Delta + \sigma^2)`
 (Barbier, Krzakala, Macris, Miolane & Zdeborova 2019, eqs 5 to 8).
 
-**To add a teacher** of labels write one class and one line in `TEACHERS`.
+**Logit teacher.** The average of the logistic function over a normal field is computed to 1e-13 at every mean and
+variance,
 
-The average of the logistic function over a normal field, accurate to 1e-13 at every mean and variance.
-
-.. math:: F(M, V) = \int Dt\,\sigma(M + \sqrt V\,t), \qquad \sigma(u) = \frac1{1+e^{-u}}
+.. math:: F(M, V) = \int Dt\,\sigma(M + \sqrt V\,t), \qquad \sigma(u) = \frac1{1+e^{-u}} .
 
 A logistic variable is a normal one of standard deviation 2k, where k has Kolmogorov's distribution of density f(k)
 (Andrews & Mallows 1974). With :math:`s = V + 4k^2` its averages are positive sums over k, whatever V:
@@ -41,9 +43,8 @@ that follows from :math:`\sigma(u) = e^u\sigma(-u)` maps the mean back to the ce
 
 .. math:: F(M, V) = e^{M+V/2}\,F(-M-V, V).
 
-The probability that a student mispredicts a fresh noisy label, from its cosine with the teacher.
-
-Student and teacher have normal fields h, u of cosine R, and the label y is +1 with probability p(u), where
+**Label error.** The probability that a student mispredicts a fresh noisy label follows from its cosine with the
+teacher. Student and teacher have normal fields h, u of cosine R, and the label y is +1 with probability p(u), where
 p(-u) = 1 - p(u). By Price's theorem the derivative of an average with respect to R averages the second derivative,
 :math:`\partial_R\langle(2p(u)-1)\,\mathrm{sgn}\,h\rangle = \langle 2p'(u)\,2\delta(h)\rangle`, and at h = 0 the
 teacher's field has mean 0 and variance :math:`1-R^2`. With the teacher's `response` :math:`\chi` and R = sin t

@@ -1,6 +1,6 @@
-"""Tables with a target: numerical columns, and a column of labels or numbers to predict.
+"""Tables of numbers from files: inputs, and tables with a target column of labels or numbers to predict.
 
-Tables of inputs: rows of numbers from a file, cached until the file changes.
+Tables of inputs are cached until their file changes.
 """
 
 from __future__ import annotations

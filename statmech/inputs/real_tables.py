@@ -1,15 +1,14 @@
-r"""Tables of real data for learners and theory: centred and scaled rows, a target, and their eigenbasis.
+r"""Tables of real data for learners and theory: scaled rows, their eigenbasis, diagnosis and populations.
 
-Constant columns are dropped. The other columns are centred and optionally standardised, and all rows are divided by one
-number, so that the mean of :math:`|\mathbf x|^2` is 1. A table is a file with a column to predict, or a data set of
-`statmech.inputs.data_sets` with two classes or a numerical target. Text attributes become indicators, one for each
+A table is a file with a column to predict, or a data set of `statmech.inputs.data_sets` with two classes or a numerical
+target. Constant columns are dropped. The other columns are centred and optionally standardised, and all rows are
+divided by one number, so that the mean of :math:`|\mathbf x|^2` is 1. Text attributes become indicators, one for each
 value of the column but the last.
 
-Diagnosis of a table: statistics that determine whether theory is accurate, and warnings.
+Diagnosis: statistics that determine whether theory is accurate for a table, and warnings.
 
-Populations for the rows of a real table: how examples are drawn and learners are tested.
-
-`theory.convex` has the theory of each population.
+Populations: how examples are drawn from the rows and learners are tested. `theory.convex` has the theory of each
+population.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The keys of a config: conversion to their types, checks in combination, and descriptions.
 
-Optional members of a kind of scenario, with their defaults.
+Defaults: a kind of scenario has optional members with default values.
 
-Docstrings and signatures with the keys of a kind of scenario, for `help` and editors.
+Help: the docstring and signature of a kind list its keys, for `help` and editors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Keys that can change with time: numbers, steps at given times, or optimal controls
-(`statmech.parameters.schedules_and_controls`).
+"""Keys that can change with time, and grid points with such keys.
 
-Grid points with keys that can be functions of time.
+The value of such a key is a number, a function with steps at given times, or an optimal control
+(`statmech.parameters.schedules_and_controls`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-r"""Matrices of a network's teacher units and of its student units at t = 0.
+r"""Initial states of students and networks, given by order parameters or drawn as weights.
 
-The Gram matrix of all units, :math:`G = \begin{pmatrix} T & R^\mathsf{T}\\ R & Q\end{pmatrix}`, must be positive
-semidefinite. Otherwise, no weight vectors have these overlaps.
+Students: their weights are drawn as in the paper of Miyoshi, Hara & Okada, or order parameters are given.
 
-Initial conditions of students: drawn as in the paper, or given by order parameters.
+Networks: matrices describe the teacher units and the student units at t = 0. The Gram matrix of all units,
+:math:`G = \begin{pmatrix} T & R^\mathsf{T}\\ R & Q\end{pmatrix}`, must be positive semidefinite. Otherwise, no weight
+vectors have these overlaps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-r"""Schedules of the learning rate: :math:`\eta(t) = \eta/(1 + t/t_0)`, written `schedule: {t0: 5}` in a config.
+r"""Schedules of the learning rate, and checks of online learning in steps of 1/N.
 
-Only :math:`t_0` is stored. An axis of the sweep is a list of schedules, or the shorter `schedule: {t0: [2, 5, 20]}`.
+A schedule :math:`\eta(t) = \eta/(1 + t/t_0)` is written `schedule: {t0: 5}` in a config. Only :math:`t_0` is stored. An
+axis of the sweep is a list of schedules, or the shorter `schedule: {t0: [2, 5, 20]}`.
 
-Checks of online learning in steps of 1/N: number of steps, rates, and annealing.
+The checks concern the number of steps, the rates of drift and decay, and annealing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The base class of all scenarios.
+"""The base class of all scenarios, and the search for the classes that a scenario uses.
 
-A key given as a list is an axis of the sweep (`statmech.keys.sweep_grid`); `cells()` visits every point of the grid
-once (`statmech.keys.sweep_grid`). `statmech.keys.variables` lists the required members of a kind,
-`statmech.keys.config_keys` its optional members, and `statmech.keys.config_keys` reads and checks the keys.
-
-Search for the classes that a scenario uses.
+A key given as a list is an axis of the sweep, and `cells()` visits every point of the grid once
+(`statmech.keys.sweep_grid`). `statmech.keys.variables` lists the required members of a kind, and
+`statmech.keys.config_keys` its optional members. The keys are also read and checked there.
 """
 
 from __future__ import annotations

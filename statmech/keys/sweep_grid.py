@@ -1,13 +1,12 @@
-"""The grid of parameter combinations spanned by the axes of a sweep.
+"""The grid of parameter combinations spanned by the axes of a sweep, and its cells.
 
-Axes of a sweep: config keys that list several values.
+Axes are config keys that list several values. A list, a tuple, an array, `{linspace: [a, b, n]}`,
+`{logspace: [a, b, n]}` (exponents, as in NumPy) or `{geomspace: [a, b, n]}` (end points, as in NumPy) makes an axis.
+Anything else is a single value.
 
-A list, a tuple, an array, `{linspace: [a, b, n]}`, `{logspace: [a, b, n]}` (exponents, as in NumPy) or
-`{geomspace: [a, b, n]}` (end points, as in NumPy) makes an axis. Anything else is a single value.
+Ranges written as `1..5` or `0.1:1:0.1` are converted to this syntax of configs.
 
-Cells, the points of a scenario's grid, and hashes that identify their runs.
-
-Conversion of ranges written as `1..5` or `0.1:1:0.1` to the syntax of configs.
+Cells are the points of a scenario's grid. Hashes identify their runs.
 """
 
 from __future__ import annotations

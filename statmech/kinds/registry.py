@@ -1,10 +1,9 @@
-"""Choice of the kind of scenario that a config describes.
+"""Choice of the kind of scenario that a config describes, and the vocabulary of all kinds.
 
-Vocabulary of configs and datasets: the meaning, symbol and unit of every name, in all kinds of scenarios.
-
-A meaning begins with a *term*. The text after its first comma, colon, semicolon or bracket adds details, such as its
-role in one kind. Across all kinds, a name has a unique term and a unique symbol. `NAMES_WITH_TWO_MEANINGS`
-lists the names that two subfields use differently.
+The vocabulary has the meaning, symbol and unit of every name in configs and datasets. A meaning begins with a *term*.
+The text after its first comma, colon, semicolon or bracket adds details, such as its role in one kind. Across all
+kinds, a name has a unique term and a unique symbol. `NAMES_WITH_TWO_MEANINGS` lists the names that two subfields use
+differently.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Config keys of scenarios with several tasks: number, overlap, protocol and batch.
+"""Config keys of scenarios with several tasks, and initial conditions of their students.
 
-Initial conditions of a student with several tasks: a perceptron, or units and heads of a network.
+The keys are the number, the overlap, the protocol and the batch of the tasks. The student is a perceptron, or a network
+with units and heads.
 """
 
 from __future__ import annotations

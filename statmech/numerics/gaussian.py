@@ -1,13 +1,13 @@
-r"""Gaussian averages: quadrature on panels between kinks, and functions without cancellation.
+r"""Gaussian averages: quadrature on panels between kinks, functions without cancellation, and the error function.
 
-A learning rule jumps or bends at its kinks, and a quadrature across a jump does not converge (Gauss-Hermite
-with 200 nodes still errs by 4e-4). `panels` therefore cuts the line at given edges and puts a Gauss-Legendre
-rule on each piece, where the integrand is smooth and the error decreases exponentially with the number of nodes.
+**Quadrature.** A learning rule jumps or bends at its kinks, and a quadrature across a jump does not converge
+(Gauss-Hermite with 200 nodes still errs by 4e-4). `make_panel_rules` therefore cuts the line at given edges and puts a
+Gauss-Legendre rule on each piece, where the integrand is smooth and the error decreases exponentially with the number
+of nodes.
 
-Functions take NumPy or JAX arrays and return the same kind. JAX is not imported here.
+**Arrays.** Functions take NumPy or JAX arrays and return the same kind. JAX is not imported here.
 
-The error function and its derivative from a single exponential, for loops compiled by XLA.
-
+**Error function.** In loops compiled by XLA, the error function and its derivative follow from a single exponential.
 XLA computes :math:`\mathrm{erf}` in float64 from rational functions and an exponential, and the derivative from another
 exponential. With :math:`E = e^{-x^2/2}` both follow from one exponential, which makes a step of a network of 2 + 2
 units a quarter faster (`benchmarks/networks.py`; in float32 the step would be slower),
@@ -17,9 +17,9 @@ units a quarter faster (`benchmarks/networks.py`; in float32 the step would be s
 
 where Q is smooth in z/(z + c) (Shepherd & Laframboise 1981, who expand :math:`(1+2u)e^{u^2}\mathrm{erfc}(u)`).
 `ERFC_COEFFICIENTS` is a polynomial in :math:`s = a - b/(z + c)`, which is -1 at z = 0 and 1 at :math:`z = 4\sqrt2`,
-:math:`c = 3.5\sqrt2`: its coefficients minimise the squared error at 600 Chebyshev nodes of s, weighted by :math:`E +
-0.001`. The absolute error of erf is at most 1e-15 everywhere: below x = 1e-3, fewer than 12 digits of erf itself are
-correct.
+:math:`c = 3.5\sqrt2`: its coefficients minimise the squared error at 600 Chebyshev nodes of s, weighted by
+:math:`E + 0.001`. The absolute error of erf is at most 1e-15 everywhere: below x = 1e-3, fewer than 12 digits of erf
+itself are correct.
 """
 
 from __future__ import annotations

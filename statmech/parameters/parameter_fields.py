@@ -14,7 +14,8 @@ attributes of datasets, axis labels, tables and sliders are made from this descr
 >>> get_parameters(Patient)["watches"].problem("fields")
 '"fields" is not a value of watches. Did you mean "field"? Known: field, stability.'
 
-Reset of closed forms that a subclass must not inherit if it overrides their function.
+Closed forms: `reset_inherited_attributes` resets closed forms that a subclass must not inherit if it overrides their
+function.
 """
 
 from __future__ import annotations

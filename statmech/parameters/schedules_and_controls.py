@@ -1,4 +1,8 @@
-r"""Controls: config keys that are functions of time, given as steps or to be optimised.
+r"""Quantities that change during learning: controls, options of optimal controls, and learning-rate schedules.
+
+**Controls** are config keys that are functions of time, given as steps or to be optimised. In a config such a key is a
+number, `{at: [0, 50], is: [1, 0.1]}`, or `optimal`: the function of time with the lowest generalization error at the
+last time, or another objective (`theory.control`).
 
 On each segment :math:`[a, b]` between two edges a control is the polynomial through its p values at the Chebyshev
 points
@@ -9,22 +13,15 @@ or a constant for p = 1. Constants on many segments can jump, but they approach 
 staircase. One segment with many points converges geometrically to a smooth optimum. Edges belong at the jumps of the
 problem itself.
 
-In a config a key that may change with time is a number, `{at: [0, 50], is: [1, 0.1]}`, or `optimal`: the function of
-time with the lowest generalization error at the last time, or another objective
-(`statmech.parameters.schedules_and_controls`, `theory.control`).
-
-Optima: options and objective for the optimal time dependence of a config key.
-
-In a config, `optimal`, or a section with options that differ from the defaults:
+**Optimal controls** have options and an objective. In a config, options that differ from the defaults form a section:
 
     eta: {optimal: {segments: 1, points: 32, at_most: 5, objective: integral}}
 
 The objective is eps_g at the last time (`last`) or its mean over time (`integral`). For several tasks it is averaged
 over the tasks, with equal weights or, as in `{last: [1, 3]}`, with given weights.
 
-Schedules of the learning rate, and other quantities that may change during learning.
-
-With a schedule the learning rate decays within a time :math:`t_0`, which is infinite for a constant rate.
+**Schedules.** With a schedule the learning rate decays within a time :math:`t_0`, which is infinite for a constant
+rate.
 
 **To add a schedule** write one class with `rate` and add one line to `LEARNING_RATE_SCHEDULES`: its name in a config,
 both engines, the equations and their corrections of order 1/N follow. Times are traced by JAX, so `rate` uses operators
@@ -190,7 +187,7 @@ def _is_task_weight(value: Any) -> bool:
 class PiecewisePolynomial(NamedTuple):
     """A control as JAX traces it: starts and widths (n,) of the segments, and the values (n, p) on them.
 
-    A control is also a schedule of the learning rate (`statmech.parameters.schedules_and_controls`).
+    A control is also a schedule of the learning rate, like the classes in `LEARNING_RATE_SCHEDULES`.
     """
 
     starts: Array
@@ -442,8 +439,7 @@ class TimeDependence(NamedTuple):
 
     They are the teacher's drift, the weight decay, the schedule of the learning rate, for several tasks their
     probabilities (`statmech.parameters.task_protocols.ProtocolPieces`), and the noise and the dropout of networks
-    (`statmech.parameters.schedules_and_controls.PiecewisePolynomial`) if they change. Noise is a flip rate for
-    perceptrons and a standard deviation for networks.
+    (`PiecewisePolynomial`) if they change. Noise is a flip rate for perceptrons and a standard deviation for networks.
     """
 
     drift: Array

@@ -1,8 +1,8 @@
-r"""Deviation of simulation from theory, in standard errors that are estimated from seeds or predicted.
+r"""Deviation of simulation from theory in standard errors, and theory's corrections of order 1/N.
 
-How large the largest deviation may be if theory is exact, and how many seeds can judge, is derived in
-`statmech.numerics.statistics`: values that exceed the bound together, such as neighbouring recorded times or R and
-eps_g, count as one.
+**Deviations.** Standard errors are estimated from seeds or predicted. How large the largest deviation may be if theory
+is exact, and how many seeds can judge, is derived in `statmech.numerics.statistics`: values that exceed the bound
+together, such as neighbouring recorded times or R and eps_g, count as one.
 
 Where theory predicts mean and standard deviation of a run at this N (`corrections: true`), the simulation's own spread
 is not used: one seed is sufficient, and the bound comes from the normal distribution. Variables are then omitted if
@@ -14,10 +14,9 @@ quadrature.
 Where theory gives a bound instead of a value (`Variable.bound`), a deviation is meaningless. Instead, the runs that
 satisfy the bound are counted, and the ratio closest to violating it is given.
 
-Theory's prediction of the mean and standard deviation of a run at finite N, to order 1/N.
-
-In addition to a variable's value in the limit N -> infinity, a theory with `corrections: true` has the bias at this N
-(`NAME_bias`) and the standard deviation of one run (`NAME_std`). Figures and comparisons use `predict_mean_and_std`.
+**Corrections.** Theory predicts the mean and standard deviation of a run at finite N, to order 1/N. In addition to a
+variable's value in the limit N -> infinity, a theory with `corrections: true` has the bias at this N (`NAME_bias`) and
+the standard deviation of one run (`NAME_std`). Figures and comparisons use `predict_mean_and_std`.
 
 **Where the next order is small** (`find_resolved_std_mask`). The standard deviation s has relative errors of order 1/N.
 Three errors can be estimated from the bias b and the scale x of a variable's fluctuations: x is the value itself for a

@@ -1,30 +1,28 @@
-"""Traced programs stored on disk, so that later processes need not trace them again.
+"""Persistent caches of compiled and of traced programs, so that later processes need not repeat this work.
 
-Tracing turns a Python function into StableHLO, which XLA compiles. XLA's binaries are cached
-(`statmech.runtime.compiled_programs`), but to find one JAX has to trace the function first: a second for the equations,
-0.2 s for an engine. `cached_program` stores the StableHLO as well, as `jax.export` writes it, in the folder `programs`
-of the same cache.
+Tracing turns a Python function into StableHLO, which XLA compiles. The cache of XLA's binaries spares all runs after
+the first of each kind the wait for the compiler. To find a binary, however, JAX has to trace the function first: a
+second for the equations, 0.2 s for an engine. `cached_program` therefore stores the StableHLO as well, as `jax.export`
+writes it.
 
-**A file's name** is the digest of all inputs that determine the program: the source of statmech, simulate and theory,
-the versions of JAX and other libraries involved in tracing, JAX's settings, the kind of device, and the function with
-its static argument and the shapes and types of its arrays. Static arguments that the sources do not determine (a rule
-that a user has defined, which may use anything that it imports) are traced in each process. So is everything while a
-source file is younger than the process, whose loaded code may be older than the file. And so is everything in a process
-that has replaced a function of our packages, such as `Perceptron.g`: the program then depends on these functions.
-
-**The content** includes a checksum, as in every file of the cache: a damaged program is traced again and replaced.
-
-A persistent cache of compiled programs, so that only the first run of each kind waits for the compiler.
-
-The folder `STATMECH_CACHE`, by default in the user's cache folder, contains XLA's binaries by JAX's keys, which include
-program, versions and hardware. `statmech.runtime.compiled_programs` stores traced programs next to the binaries.
-`STATMECH_CACHE=off` disables both. A cache that the user has set up in JAX is respected.
+**The folder** `STATMECH_CACHE`, by default in the user's cache folder, contains XLA's binaries by JAX's keys, which
+include program, versions and hardware. Traced programs are in its subfolder `programs`. `STATMECH_CACHE=off` disables
+both caches. A cache that the user has set up in JAX is respected. Programs in the folder are run, so a folder is not
+used if another user owns it, may write to it or may exchange it, or if it is given by a relative path.
 
 **The content** of every file is a checksum of its name and payload, then the payload. A file that is truncated, damaged
 or belongs to another program is a miss, and is replaced: one flipped bit in a binary would crash every command that
 runs it, and JAX does not notice flipped bits in data that zstd has compressed. Files contain no Python objects and are
-written atomically. Programs in the folder are run, so a folder is not used if another user owns it, may write to it or
-may exchange it, or if it is given by a relative path.
+written atomically.
+
+**The name of a traced program's file** is the digest of all inputs that determine the program: the source of statmech,
+simulate and theory, the versions of JAX and other libraries involved in tracing, JAX's settings, the kind of device,
+and the function with its static argument and the shapes and types of its arrays.
+
+**Programs without a file.** A program is traced in each process if the sources do not determine its static argument (a
+rule that a user has defined, which may use anything that it imports). So is everything while a source file is younger
+than the process, whose loaded code may be older than the file. And so is everything in a process that has replaced a
+function of our packages, such as `Perceptron.g`: the program then depends on these functions.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ from statmech.numerics.gaussian import Array
 from statmech.runtime import files, operating_system, user_code
 from statmech.runtime.devices import check_jax_platforms, has_jax
 
-PROGRAMS_FOLDER = "programs"  # subfolder of the cache for `statmech.runtime.compiled_programs`
+PROGRAMS_FOLDER = "programs"  # subfolder of the cache for traced programs
 MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 # JAX's cache keys do not distinguish zlib compression from the zstd compression of Python 3.14

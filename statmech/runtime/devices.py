@@ -1,16 +1,16 @@
-"""Choice of the JAX device: the CPU, except for weight vectors, which a GPU simulates faster.
+"""Settings of numerical libraries: the device of JAX, the accuracy of theory, and the threads of BLAS.
 
-Equations, and chains of a few order parameters, consist of many short sequential steps. A GPU takes longer for these
-steps than one core (see the tables in benchmarks/README.md), so that they stay on the CPU of a machine with a GPU. A
-device that the user chose in JAX (`jax_default_device`) is kept, as is a JAX without a CPU (`JAX_PLATFORMS=cuda`). Some
-theory needs NumPy and SciPy alone, and can also be solved without JAX.
+Device: the CPU, except for weight vectors, which a GPU simulates faster. Equations, and chains of a few order
+parameters, consist of many short sequential steps. A GPU takes longer for these steps than one core (see the tables in
+benchmarks/README.md), so that they stay on the CPU of a machine with a GPU. A device that the user chose in JAX
+(`jax_default_device`) is kept, as is a JAX without a CPU (`JAX_PLATFORMS=cuda`). Some theory needs NumPy and SciPy
+alone, and can also be solved without JAX.
 
-The accuracy of theory: full precision, or the precision that a chart can show.
+Accuracy: full precision, or the precision that a chart can show. After each step of a slider, a chart must be redrawn
+within a tenth of a second, and it shows three digits only. The equations of inputs with hundreds of variances take
+longer at full precision.
 
-After each step of a slider, a chart must be redrawn within a tenth of a second, and it shows three digits only. The
-equations of inputs with hundreds of variances take longer at full precision.
-
-Single-threaded BLAS, for use within our own threads and for products too small to parallelise.
+BLAS: a single thread, for use within our own threads and for products too small to parallelise.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Atomic writes, and reads restricted to regular files of limited size.
+"""Atomic writes, and reads of regular files of limited size, including CSV files.
 
-Reader for CSV files of limited size, plain or compressed by gzip.
+CSV files are plain or compressed by gzip.
 """
 
 from __future__ import annotations

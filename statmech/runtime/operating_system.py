@@ -1,12 +1,11 @@
-"""Calls that only some operating systems provide, with fallbacks for the other systems.
+"""Calls to the operating system with fallbacks, detection of forks, and pauses of garbage collection.
 
-Linux has all these calls, macOS lacks `prctl` and `sched_getaffinity`, and Windows has hardly any.
+Operating systems: Linux has all these calls, macOS lacks `prctl` and `sched_getaffinity`, and Windows has hardly any.
 
-Detection of forks after JAX has started.
+Forks: a fork after JAX has started does not copy JAX's threads, and the child process would wait for these threads
+forever.
 
-A fork does not copy JAX's threads, and the child process would wait for these threads forever.
-
-A pause of Python's garbage collection while a sweep creates many objects that stay in use.
+Garbage collection: Python's collector is paused while a sweep creates many objects that stay in use.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-r"""Checksums of the files of a store, recorded in the attributes of its zarr group.
+r"""Checksums of the files of a store, and fingerprints of its runs.
 
-zarr reads a missing chunk as missing values, and a changed `zarr.json` as another array. So the attribute `sealed` in
-the group's `zarr.json` holds the SHA-256 of every file that is written once (metadata, coordinates, all of a theory),
-and of this `zarr.json` itself. The chunks of a simulation are written later, and have their own checksums.
+**Checksums.** zarr reads a missing chunk as missing values, and a changed `zarr.json` as another array. So the
+attribute `sealed` in the `zarr.json` of the store's group holds the SHA-256 of every file that is written once
+(metadata, coordinates, all of a theory), and of this `zarr.json` itself. The chunks of a simulation are written later,
+and have their own checksums.
 
-Fingerprints: 64 bits per run that tie its numbers to a sweep, their variables and a position.
-
-A checksum detects that a file has changed, but not that it belongs elsewhere. The fingerprint of run p is
+**Fingerprints.** A checksum detects that a file has changed, but not that it belongs elsewhere. A fingerprint has 64
+bits per run, which tie the run's numbers to a sweep, their variables and a position. The fingerprint of run p is
 
 .. math:: F_p = p\,a + \sum_v \sum_j k_{vj}\,(x_{vj} \oplus \lfloor x_{vj} / 2^{32} \rfloor) \mod 2^{64}
 

@@ -1,14 +1,14 @@
-"""The common form of results from simulation and theory: an xarray Dataset with the terms of the field.
+"""The xarray Dataset of results from simulation and theory, and its attributes.
 
-`simulate.run` and `theory.solve` return the same variables on the same sweep axes and recorded times; the simulation
-has an additional `seed` axis, and variables that only a run has. In a sweep over K, students that a smaller ensemble
-does not have are NaN, and so are learners that do not exist.
+Variables: `simulate.run` and `theory.solve` return the same variables, named by the terms of the field, on the same
+sweep axes and recorded times. The simulation has an additional `seed` axis, and variables that only a run has. In a
+sweep over K, students that a smaller ensemble does not have are NaN, and so are learners that do not exist.
 
-Attributes of stores and datasets: strings and numbers, as NetCDF requires, with structured values as JSON.
+Attributes of stores and datasets are strings and numbers, as NetCDF requires, with structured values as JSON.
 
-The config consists of the scenario's keys, and the published figure that the folder of results remembers.
-
-The figure is a property of the folder, not of the model: two configs with different figures have the same results.
+Config: the config in the attributes consists of the scenario's keys, and the published figure that the folder of
+results remembers. The figure is a property of the folder, not of the model: two configs with different figures have the
+same results.
 """
 
 from __future__ import annotations

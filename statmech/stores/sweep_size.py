@@ -1,10 +1,8 @@
-"""Estimates of the cost of a sweep before it runs: cells, bytes and seconds.
+"""Size of a sweep: estimates of its cells, bytes and seconds before it runs, and its division into chunks.
 
-Division of a sweep into chunks, each simulated, written and read in one piece.
-
-A chunk is a box of the grid (the sweep's axes, then seeds). It is one zarr chunk of every variable of a store, so that
-writers of different chunks never touch the same file. A chunk takes a few seconds of work: losing one costs little, and
-writing it takes little time compared with its simulation.
+A chunk is simulated, written and read in one piece. It is a box of the grid (the sweep's axes, then seeds), and one
+zarr chunk of every variable of a store, so that writers of different chunks never touch the same file. A chunk takes a
+few seconds of work: losing one costs little, and writing it takes little time compared with its simulation.
 """
 
 from __future__ import annotations

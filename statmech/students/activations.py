@@ -1,4 +1,4 @@
-r"""Activation functions of the units of a network.
+r"""Activation functions of the units of a network, and averages of smooth activations without closed forms.
 
 An activation *is* its function g: the simulation applies it, theory averages it. In a network of M teacher and K
 student units, the student unit k has the field :math:`h_k = \mathbf J_k\cdot\mathbf x` and the teacher unit m the
@@ -14,11 +14,13 @@ and, where the teacher's output is a label, from three more, whose last field en
 :math:`S_2 = \langle g(x_1)\,\mathrm{sgn}\,x_2\rangle`, :math:`S_3 = \langle g'(x_1)\,x_2\,\mathrm{sgn}\,x_3\rangle`,
 :math:`S_4 = \langle g'(x_1)g'(x_2)g(x_3)\,\mathrm{sgn}\,x_4\rangle`.
 
-**To add an activation** write one class with `both` and `kinks`, and add one line to `ACTIVATIONS` at the end of this
-file. The simulation, the config name, labels, tables and conformance tests follow, and theory by quadrature where g is
-smooth and there are few units.
+**To add an activation** write one class with `both` and `kinks`, and add one line to `ACTIVATIONS`. The simulation, the
+config name, labels, tables and conformance tests follow, and theory by quadrature where g is smooth and there are few
+units.
 
->>> class Tanh(Activation):
+>>> from dataclasses import dataclass
+>>> @dataclass(frozen=True)
+... class Tanh(Activation):
 ...     "The hyperbolic tangent."
 ...     label = "tanh"
 ...     def both(self, x):
@@ -29,23 +31,15 @@ Use operators and `get_array_module(x)` for functions: the same lines then run i
 A parameter of an activation is a dataclass field made by `statmech.parameters.parameter_fields.parameter`. Kinks and
 averages belong to the g of the class that defines them: a subclass that overrides `both` does not inherit them.
 
-Averages of a smooth activation without closed forms, by quadrature on a lattice.
+**Quadrature.** A smooth activation without closed forms is averaged on a lattice. With the lower triangular root of the
+covariances, :math:`C = LL^\mathsf{T}`, the fields are :math:`x = Lz` with independent normal z. The sum over the points
+of a cubic lattice of spacing h, weighted by the normal density, has an error of :math:`e^{-2\pi a/h}` for a g that is
+analytic within a of the real axis: for tanh(x), h = 0.32 has the error 7e-10 with 43 points per variable, and
+Gauss-Hermite quadrature needs 96. The sum does not converge across a kink, so that activations with kinks are not
+supported. The spacing is the widest one that reproduces :math:`\langle g^2\rangle`, :math:`\langle g'^2\rangle` and
+:math:`\langle xgg'\rangle` of the spacing `REFERENCE_LATTICE_SPACING`, for a field of variance `PROBE_FIELD_VARIANCE`.
+Points outside `LATTICE_RADIUS` are omitted.
 
-With the lower triangular root of the covariances, :math:`C = LL^\mathsf{T}`, the fields are :math:`x = Lz` with
-independent normal z. The sum over the points of a cubic lattice of spacing h, weighted by the normal density, has an
-error of :math:`e^{-2\pi a/h}` for a g that is analytic within a of the real axis: for tanh(x), h = 0.32 has the error
-7e-10 with 43 points per variable, and Gauss-Hermite quadrature needs 96. The sum does not converge across a kink, so
-that activations with kinks are not supported. The spacing is the widest one that reproduces :math:`\langle g^2\rangle`,
-:math:`\langle g'^2\rangle` and :math:`\langle xgg'\rangle` of the spacing `REFERENCE_LATTICE_SPACING`, for a field of
-variance `PROBE_FIELD_VARIANCE`. Points outside `LATTICE_RADIUS` are omitted.
-
->>> from dataclasses import dataclass
->>> @dataclass(frozen=True)
-... class Tanh(Activation):
-...     label = "tanh"
-...     def both(self, x):
-...         g = get_array_module(x).tanh(x)
-...         return g, 1 - g * g
 >>> averages = ensure_gaussian_averages(Tanh())
 >>> C = np.array([[1.0, 0.5], [0.5, 1.0]])
 >>> averages.spacing, round(float(averages.I2(C)), 8)

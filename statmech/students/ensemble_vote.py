@@ -1,11 +1,34 @@
-r"""The exact majority-vote error of up to four students, by an integral over one angle.
+r"""Generalization errors of ensembles of perceptrons: majority vote and mean of the weights.
 
-One student has the error :math:`\theta/\pi`. Two students have the error of a random student, since a fair coin decides
-a tie. Four have the error of a random triple: without one of four, a majority remains a majority and a tie becomes a
-fair coin.
+Three methods cover K students with equal R and q, up to four unequal students, and many unequal students.
 
-**Three students.** Three signs have the majority :math:`(s_1 + s_2 + s_3 - s_1 s_2 s_3)/2`, and with the
-teacher's sign :math:`s_0`
+**Equal students.** With c the cosine between the students' components perpendicular to the teacher,
+:math:`q = R^2 + c\,(1-R^2)`, the students are conditionally independent given their common field
+:math:`m \sim N(0,1)`: each is positive with probability :math:`\Phi(\alpha m)`, :math:`\alpha = \sqrt{q/(1-q)}`,
+and the teacher's field with probability :math:`\Phi(\gamma m)`, :math:`\gamma = R/\sqrt{q-R^2}`. So the vote of K
+students has the error
+
+.. math:: \epsilon_g = \int_0^\infty 2\varphi(m)\left[\Phi(-\gamma m)\,(1-W) + \Phi(\gamma m)\,W\right]dm, \qquad
+          W = I_{\Phi(-\alpha m)}(n, n), \quad n = \lceil K/2\rceil,
+
+the regularised incomplete beta function I being the probability that the majority is negative. A fair coin decides the
+tie of an even K, which makes its error equal to the error for K - 1. For K -> infinity the error is
+:math:`\arccos(R/\sqrt q)/\pi`, and the mean of the weights, the perceptron parallel to :math:`\sum_k\mathbf J_k`,
+reaches the same limit from :math:`\arccos(R/\sqrt{q + (1-q)/K})/\pi`.
+
+Equal students with q < R^2 (possible for few students) have no such field. There, by Price's theorem in R with K odd,
+
+.. math:: \epsilon_g = \frac12 - \frac K\pi\int_0^{\arcsin R} \mathrm{even}_{K-1}(c_\phi)\,d\phi, \qquad
+          c_\phi = (q - \sin^2\phi)/\cos^2\phi,
+
+where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split into equal halves,
+:math:`\binom{2n}{n}\int\varphi(m)[\Phi(\sqrt c\,m)\Phi(-\sqrt c\,m)]^n dm`, real and positive also for negative c.
+
+**Up to four unequal students.** The majority-vote error is exact. One student has the error :math:`\theta/\pi`. Two
+students have the error of a random student, since a fair coin decides a tie. Four have the error of a random triple:
+without one of four, a majority remains a majority and a tie becomes a fair coin. For three students the error is an
+integral over one angle. Three signs have the majority :math:`(s_1 + s_2 + s_3 - s_1 s_2 s_3)/2`, and with the teacher's
+sign :math:`s_0`
 
 .. math:: \epsilon_g = \tfrac12 - \tfrac14\Big[\sum_k \langle s_0 s_k\rangle
           - \langle s_0 s_1 s_2 s_3\rangle\Big], \qquad \langle s_i s_j\rangle = 1 - 2\theta_{ij}/\pi .
@@ -35,37 +58,12 @@ with the cosines c of the students' parts perpendicular to the final direction. 
 Every term is of the size of an angle to the teacher, so that nothing cancels as learning succeeds. Where students are
 coplanar the arctangents become steps: panels are cut there and halved until they agree.
 
-Exact generalization errors of K students with equal R and q: majority vote and mean of the weights.
-
-With c the cosine between the students' components perpendicular to the teacher,
-:math:`q = R^2 + c\,(1-R^2)`, the students are conditionally independent given their common field
-:math:`m \sim N(0,1)`: each is positive with probability :math:`\Phi(\alpha m)`, :math:`\alpha = \sqrt{q/(1-q)}`,
-and the teacher's field with probability :math:`\Phi(\gamma m)`, :math:`\gamma = R/\sqrt{q-R^2}`. So the vote of K
-students has the error
-
-.. math:: \epsilon_g = \int_0^\infty 2\varphi(m)\left[\Phi(-\gamma m)\,(1-W) + \Phi(\gamma m)\,W\right]dm, \qquad
-          W = I_{\Phi(-\alpha m)}(n, n), \quad n = \lceil K/2\rceil,
-
-the regularised incomplete beta function I being the probability that the majority is negative. A fair coin decides the
-tie of an even K, which makes its error equal to the error for K - 1. For K -> infinity the error is
-:math:`\arccos(R/\sqrt q)/\pi`, and the mean of the weights, the perceptron parallel to :math:`\sum_k\mathbf J_k`,
-reaches the same limit from :math:`\arccos(R/\sqrt{q + (1-q)/K})/\pi`.
-
-Equal students with q < R^2 (possible for few students) have no such field. There, by Price's theorem in R with K odd,
-
-.. math:: \epsilon_g = \frac12 - \frac K\pi\int_0^{\arcsin R} \mathrm{even}_{K-1}(c_\phi)\,d\phi, \qquad
-          c_\phi = (q - \sin^2\phi)/\cos^2\phi,
-
-where even(c) is the probability that K - 1 = 2n students with v = u_1 = 0 split into equal halves,
-:math:`\binom{2n}{n}\int\varphi(m)[\Phi(\sqrt c\,m)\Phi(-\sqrt c\,m)]^n dm`, real and positive also for negative c.
-
-The error of a majority vote of many students, by exact integration over great circles.
-
-For two independent inputs x and x', every :math:`x\cos\phi + x'\sin\phi` has the distribution of an input, so eps_g is
-the mean over circles of the fraction of :math:`\phi\in[0,\pi)` with a wrong vote (the other half turn repeats
-it with all signs reversed). On a circle each of the K + 1 perceptrons changes sign once, at an angle known in closed
-form. With the teacher's angle :math:`\phi_0`, the students' :math:`\phi_k` and signs :math:`s_k` at :math:`\phi = 0`,
-the net agreement of the vote with the teacher is
+**Many unequal students.** The majority vote is integrated exactly over great circles of inputs. For two independent
+inputs x and x', every :math:`x\cos\phi + x'\sin\phi` has the distribution of an input, so eps_g is the mean over
+circles of the fraction of :math:`\phi\in[0,\pi)` with a wrong vote (the other half turn repeats it with all signs
+reversed). On a circle each of the K + 1 perceptrons changes sign once, at an angle known in closed form. With the
+teacher's angle :math:`\phi_0`, the students' :math:`\phi_k` and signs :math:`s_k` at :math:`\phi = 0`, the net
+agreement of the vote with the teacher is
 
 .. math:: \int_0^\pi \operatorname{sgn}(vote)\,\operatorname{sgn}(teacher)\,d\phi = s_0\Big[\sum_k s_k\,p_k\,
           (\phi_0 - |\phi_0 - \phi_k|) - \operatorname{sgn}\Big(\sum_k s_k\Big)(2\phi_0 - \pi)\Big],
@@ -78,10 +76,10 @@ Circles are random or from a scrambled Sobol net. In both cases the average is u
 error. Two known averages reduce this error:
 
 * Students with statistically identical starts differ from equal students, at the mean angle to the teacher and the mean
-  cosine, by :math:`1/\sqrt N`. The error of equal students is an integral (`statmech.students.ensemble_vote`), and only
-  the *difference* is measured, on the same circles. Its variance decreases as 1/N, like the variance of the vote
-  between runs, so that the same number of circles serves at any N. A control variate reduces it further: a fraction of
-  each student's error, whose mean is known.
+  cosine, by :math:`1/\sqrt N`. The error of equal students is the integral above, and only the *difference* is
+  measured, on the same circles. Its variance decreases as 1/N, like the variance of the vote between runs, so that the
+  same number of circles serves at any N. A control variate reduces it further: a fraction of each student's error,
+  whose mean is known.
 * The weight mean is a single perceptron, whose eps_g is known: for many students in few dimensions, which are far from
   equal, its deviation on the same circles corrects the vote's.
 """

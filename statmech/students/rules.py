@@ -1,4 +1,4 @@
-r"""Learning rules.
+r"""Learning rules of perceptrons, and averages of the step rule with a margin.
 
 A rule *is* its modulation function g: the simulation applies it, theory averages it. With the teacher's label sigma
 (after any label noise), a student's length l and its stability
@@ -34,9 +34,8 @@ homogeneous in the stability defines its `degree` and keeps its closed forms.
 the positions of the bends, and the quadrature is also cut there. A rule with a g for short students only defines
 `longest_start`.
 
-Averages of the step rule :math:`g = \Theta(c-\kappa)` with margin c, as one-dimensional integrals.
-
-With :math:`\theta` the angle between teacher and student, :math:`p_f` the label noise and
+**Step rule.** Averages of :math:`g = \Theta(c-\kappa)` with margin c are one-dimensional integrals. With :math:`\theta`
+the angle between teacher and student, :math:`p_f` the label noise and
 :math:`p(\kappa) = 2\varphi(\kappa)[p_f + (1-2p_f)\Phi(\kappa\cot\theta)]` the density of the stability, parts
 of :math:`\int_{-\infty}^c` give
 

@@ -1,12 +1,13 @@
-r"""The online Attentive Perceptron for N -> infinity: early stopping as a learning rule with random modulation.
+r"""Theory of the online Attentive Perceptron for N -> infinity: learning, evaluated features and decision errors.
 
-Let u and v be the normalised fields of student and teacher, R their correlation, :math:`\sigma=\operatorname{sgn} v`
-and :math:`\kappa=\sigma u`. With features in random order, the partial fields (u(s), v(s)) of the first fraction s are
-Brownian motions of correlation R. The bridge :math:`u(s) - s\,u(1)` is independent of both u(1) and v(1), since
-:math:`\mathrm{cov} = sR - sR = 0`. Given :math:`\kappa` the partial sums :math:`W(s) = \sigma u(s)` are therefore a
-Brownian bridge from 0 to :math:`\kappa`, for any teacher. By reflection it crosses a level that rises from :math:`\tau`
-to :math:`\tau + c` (c = 0 except for `centred`) with probability :math:`e^{-2\tau(\tau+c-\kappa)}`. A fraction
-:math:`\rho` of the examples are probes, which do not stop. An example is therefore learnt with probability
+**Learning.** Early stopping is a learning rule with random modulation. Let u and v be the normalised fields of student
+and teacher, R their correlation, :math:`\sigma=\operatorname{sgn} v` and :math:`\kappa=\sigma u`. With features in
+random order, the partial fields (u(s), v(s)) of the first fraction s are Brownian motions of correlation R. The bridge
+:math:`u(s) - s\,u(1)` is independent of both u(1) and v(1), since :math:`\mathrm{cov} = sR - sR = 0`. Given
+:math:`\kappa` the partial sums :math:`W(s) = \sigma u(s)` are therefore a Brownian bridge from 0 to :math:`\kappa`, for
+any teacher. By reflection it crosses a level that rises from :math:`\tau` to :math:`\tau + c` (c = 0 except for
+`centred`) with probability :math:`e^{-2\tau(\tau+c-\kappa)}`. A fraction :math:`\rho` of the examples are probes, which
+do not stop. An example is therefore learnt with probability
 
 .. math:: p(\kappa) = \Theta(-\kappa)\left[1 - A\,e^{2\tau\kappa}\right], \qquad A = (1-\rho)\,e^{-2\tau(\tau+c)},
 
@@ -40,8 +41,6 @@ function :math:`\phi_c(\lambda) = (1+\lambda^2/c)^{-c/2}`. By Spitzer's formula 
 .. math:: \rho_c = -\frac1\pi\int_0^\infty\lambda^{-2}\,\ln\frac{2\,[1-\phi_c(\lambda)]}{\lambda^2}\,d\lambda,
 
 0.818 for c = 1, 0.599 for c = 16, and Siegmund's 0.583 for c -> infinity.
-
-Theory of the Attentive Perceptron online: order parameters, features evaluated, and decision errors.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ INITIAL_STUDENT_STATE = AttentiveOrderParameters(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 def compute_learning_averages(level: StoppingLevel, theta: Array) -> tuple[RuleAverages, Array]:
     r"""Compute the averages of the learning rule and the fraction of decision errors.
 
-    The learning probability is :math:`p(\kappa)`. For the integrals see `theory.classification.attentive_perceptron`.
+    The learning probability is :math:`p(\kappa)`. For the integrals see the docstring of this module.
 
     Parameters
     ----------
@@ -186,7 +185,7 @@ def compute_overshoot(chunk: int) -> float:
     r"""Return the mean overshoot of a walk over a level, in standard deviations of a step.
 
     A step is a sum of `chunk` products of two normals, and the overshoot :math:`\rho_c` follows from Spitzer's formula
-    (`theory.classification.attentive_perceptron`).
+    (see the docstring of this module).
 
     Parameters
     ----------
@@ -302,7 +301,7 @@ LINE_POINTS = 60  # style: ok
 def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the theoretical variables of each cell.
 
-    Cells with the same boundary are solved in parallel. `theory.classification.attentive_perceptron` has the equations.
+    Cells with the same boundary are solved in parallel. The docstring of this module has the equations.
     """
     groups: dict[Boundary, list[AttentionCell]] = {}
     for cell in cells:

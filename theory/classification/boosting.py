@@ -1,12 +1,11 @@
-r"""Theory of boosted sparse perceptrons: bounds that hold for each run.
+r"""Bounds on boosting sparse perceptrons, which hold for each run.
 
-Bounds on boosting sparse perceptrons (Jackson & Craven, Learning Sparse Perceptrons, section 3.2).
-
-A k-perceptron is :math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`, a vote of s conjunctions with at most k inputs, each
-in one of two senses. Under any distribution some conjunction is right with probability :math:`\frac12+\frac1{2s}` or
-more (Lemma 1). AdaBoost with an exhaustive search thus has an advantage :math:`\gamma\ge\frac1{2s}` at every stage. Its
-training error is at most :math:`(1-4\gamma^2)^{T/2} \le e^{-2\gamma^2T}` after T stages. For :math:`T > 2s^2\ln m` this
-is less than 1/m, and the training error is therefore 0.
+The bounds are from Jackson & Craven, Learning Sparse Perceptrons, section 3.2. A k-perceptron is
+:math:`f(x) = \mathrm{sign}\sum_{i=1}^s h_i(x)`, a vote of s conjunctions with at most k inputs, each in one of two
+senses. Under any distribution some conjunction is right with probability :math:`\frac12+\frac1{2s}` or more (Lemma 1).
+AdaBoost with an exhaustive search thus has an advantage :math:`\gamma\ge\frac1{2s}` at every stage. Its training error
+is at most :math:`(1-4\gamma^2)^{T/2} \le e^{-2\gamma^2T}` after T stages. For :math:`T > 2s^2\ln m` this is less than
+1/m, and the training error is therefore 0.
 """
 
 from __future__ import annotations

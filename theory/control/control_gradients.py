@@ -1,23 +1,23 @@
-r"""Gradient of the final error with respect to controls, through the order-parameter equations.
+r"""Gradients of the final error with respect to controls, and descent to the controls of lowest final error.
 
-With the state x, :math:`\dot x = f(x, u)` and the cost :math:`J = \log\epsilon_g(x(T))`, reverse differentiation of the
-integrator gives :math:`dJ/du`. Differentiation with respect to zeros that are added to the state at the beginning of
-each step gives the costate :math:`p(t) = dJ/dx(t)`. By Pontryagin's principle :math:`H = p\cdot f(x, u)` is constant
-along an optimum of autonomous equations. For controls that are constant on segments, the derivative of J with respect
-to the edge between two segments is :math:`H_- - H_+`.
+**Gradient.** With the state x, the order-parameter equations :math:`\dot x = f(x, u)` and the cost
+:math:`J = \log\epsilon_g(x(T))`, reverse differentiation of the integrator gives :math:`dJ/du`. Differentiation with
+respect to zeros that are added to the state at the beginning of each step gives the costate
+:math:`p(t) = dJ/dx(t)`. By Pontryagin's principle :math:`H = p\cdot f(x, u)` is constant along an optimum of autonomous
+equations. For controls that are constant on segments, the derivative of J with respect to the edge between two segments
+is :math:`H_- - H_+`.
 
-The integrator is the Runge-Kutta method of order 4 with steps of fixed size that end at every edge of the control. An
-adaptive method would choose steps that depend on the control, without a gradient. The cost is the logarithm of the
-error because its gradient does not vanish with the error. For the integral of the error over time the state has an
-additional entry, the integral so far (`TimeAverageSystem`). Steps of 0.1 give :math:`\log\epsilon_g` to 1e-8 for two
-erf units over t = 100 at their best rates, and to 2e-6 at their best constant rate. The reverse pass recomputes the
-rates of each stage, so that memory holds only the states of all stages.
+The cost is the logarithm of the error because its gradient does not vanish with the error. For the integral of the
+error over time the state has an additional entry, the integral so far (`TimeAverageSystem`).
 
-Controls with the lowest final error: gradient descent from several starts, between bounds.
+**Integrator.** The Runge-Kutta method of order 4 has steps of fixed size that end at every edge of the control. An
+adaptive method would choose steps that depend on the control, without a gradient. Steps of 0.1 give
+:math:`\log\epsilon_g` to 1e-8 for two erf units over t = 100 at their best rates, and to 2e-6 at their best constant
+rate. The reverse pass recomputes the rates of each stage, so that memory holds only the states of all stages.
 
-Starts are the best constants, constants below and above them, and two decaying controls. Equations with noise have two
-basins of attraction: a network stays on its plateau or leaves it. The best constant may lie in the wrong basin. All
-minima found are returned, without a claim that one is the global minimum.
+**Descent** between bounds starts from the best constants, constants below and above them, and two decaying controls.
+Equations with noise have two basins of attraction: a network stays on its plateau or leaves it. The best constant may
+lie in the wrong basin. All minima found are returned, without a claim that one is the global minimum.
 
 SciPy's L-BFGS-B minimises the logarithm of the error from all starts to ten digits, and then refines the best minimum
 to rounding. The measure of convergence is the projected gradient

@@ -1,13 +1,16 @@
-r"""Best controls of the cells of a scenario with `optimal` keys.
+r"""Optimal controls of the cells of a scenario with `optimal` keys.
 
-The best rate of a single perceptron has a closed form (`theory.control.optimal_controls`). Other controls are found by
-gradient descent (`theory.control.control_gradients`). Simulation and theory use the same controls.
+The learning rate of a single perceptron is optimised in closed form, other controls by gradient descent
+(`theory.control.control_gradients`). Simulation and theory use the same controls. They are stored as an attribute of a
+solution, so that drawing requires no new search.
 
-Best time-dependent learning rate of a single perceptron, in closed form up to an integral.
+**Objective.** Controls minimise an error from the exact equations, at the last time or averaged over time. The average
+is a sum over Gauss-Legendre nodes. Panels are equal, and geometric near t = 0.
 
-Where g is proportional to a power of the student's length l, the averages at learning rate 1 and length 1, the response
-D and :math:`F = \langle f^2\rangle`, depend on the angle :math:`\theta` alone, and so do the rates for
-:math:`a = \eta/l` (for :math:`a = \eta` where f is proportional to l):
+**The best rate of a single perceptron** has a closed form up to an integral. Where g is proportional to a power of the
+student's length l, the averages at learning rate 1 and length 1, the response D and :math:`F = \langle f^2\rangle`,
+depend on the angle :math:`\theta` alone, and so do the rates for :math:`a = \eta/l` (for :math:`a = \eta` where f is
+proportional to l):
 
 .. math:: \dot R = aD\sin^2\theta - \tfrac12a^2RF .
 
@@ -33,12 +36,6 @@ lengthens the student by :math:`\cos\theta/\cos\theta_0`, and with the weight de
           \exp\Big(2\int_u^{u_0}\frac{\langle fu\rangle}D\,du' - \nu t\Big),
 
 whose scale is free at R = 0: the larger the scale, the more the first examples outweigh a randomly drawn start.
-
-Errors that optimal controls minimise, from the exact equations: at the last time, or averaged over time.
-
-The average is a sum over Gauss-Legendre nodes. Panels are equal, and geometric near t = 0.
-
-Best controls stored as an attribute of a solution, so that drawing requires no new search.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-r"""Bayes-optimal overlaps with a teacher of known prior for N -> infinity, an upper bound for all learners.
+r"""Bayes-optimal overlaps with a teacher of known prior, and state evolution of message passing, for N -> infinity.
 
-The posterior of the teacher's weights, given P = alpha N examples, has an overlap q with these weights. One line
-describes it: all examples together amount to data of precision :math:`\hat q` on each weight
-(`statmech.convex.weight_distributions`), which leave the mean squared error :math:`\Delta(\hat q) = 1 - q`. At this
-error one example contains the information :math:`I(\Delta)` (`statmech.convex.teachers`):
+**Bayes-optimal states.** The posterior of the teacher's weights, given P = alpha N examples, has an overlap q with
+these weights, an upper bound for all learners. One line describes it: all examples together amount to data of precision
+:math:`\hat q` on each weight (`statmech.convex.weight_distributions`), which leave the mean squared error
+:math:`\Delta(\hat q) = 1 - q`. At this error one example contains the information :math:`I(\Delta)`
+(`statmech.convex.teachers`):
 
 .. math:: \hat q = \alpha\,I(\Delta(\hat q)) \quad\Longleftrightarrow\quad
           \alpha(\hat q) = \frac{\hat q}{I(\Delta(\hat q))}.
@@ -13,28 +14,25 @@ largest free entropy per weight,
 
 .. math:: \phi = \tfrac12\hat q\,\Delta - \mathcal I(\hat q) + \alpha\,\langle\ln P(y|\omega, \Delta)\rangle
 
-(Barbier, Krzakala, Macris, Miolane & Zdeborova 2019). Message passing that starts without information stays on the
-first part of the line, up to its maximum. If the line is bounded for :math:`\hat q\to\infty`, a further state exists
-for alpha above that limit: the teacher is recovered, q = 1. For the linear teacher without noise the limit is the
-fraction of weights that are not atoms, and the free entropy is infinite.
+(Barbier, Krzakala, Macris, Miolane & Zdeborova 2019). If the line is bounded for :math:`\hat q\to\infty`, a further
+state exists for alpha above that limit: the teacher is recovered, q = 1. For the linear teacher without noise the limit
+is the fraction of weights that are not atoms, and the free entropy is infinite.
 
-State evolution of Bayes-optimal message passing and its phase transitions, for N -> infinity.
-
-The estimate of message passing after t steps has an overlap with the teacher that equals its mean square, m = q
-(Nishimori's identity), so that one number describes it, the mean squared error :math:`\Delta_t = 1 - q_t`:
+**State evolution.** The estimate of Bayes-optimal message passing after t steps has an overlap with the teacher that
+equals its mean square, m = q (Nishimori's identity), so that one number describes it, the mean squared error
+:math:`\Delta_t = 1 - q_t`:
 
 .. math:: \hat q_t = \alpha\,I(\Delta_t), \qquad \Delta_{t+1} = \Delta(\hat q_t)
 
-with the information I of an example (`statmech.convex.teachers`) and the error :math:`\Delta(\hat q)` that data of
-precision :math:`\hat q` leave (`statmech.convex.weight_distributions`) (Bayati & Montanari 2011; for any output Rangan
-2011).
+(Bayati & Montanari 2011; for any output Rangan 2011). The map is increasing, so that a sequence of steps is monotone,
+and tends to the next stable state. Message passing that starts without information stays on the first part of the line,
+up to its maximum.
 
-Steps start at the mean of the prior (uninformed) or at :math:`\Delta_0 = 10^{-4}` (informed). Even the uninformed start
-leaves q = 0, since I > 0 there. The informed start is close enough to the teacher to stay with recovered binary weights
-for alpha > 0.2. It is not the teacher itself, so that steps leave the teacher if it is not an attractor. And it is not
-so close that, at N of some thousands, hardly any examples would be informative: those with :math:`|u| <
-\sqrt{\Delta_0}`. The map is increasing, so that a sequence of steps is monotone, and tends to the next stable state.
-For states, free entropies and transitions see `theory.convex.bayes_optimal`.
+**Starts.** Steps start at the mean of the prior (uninformed) or at :math:`\Delta_0 = 10^{-4}` (informed). Even the
+uninformed start leaves q = 0, since I > 0 there. The informed start is close enough to the teacher to stay with
+recovered binary weights for alpha > 0.2. It is not the teacher itself, so that steps leave the teacher if it is not an
+attractor. And it is not so close that, at N of some thousands, hardly any examples would be informative: examples with
+:math:`|u| < \sqrt{\Delta_0}`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Averages over the examples of a learner that minimises a convex loss, without proximal points in the integrands.
+r"""Averages over the examples of a learner that minimises a convex loss, and quadrature panels that resolve the loss.
 
 Let h be the field of an example that the learner has not seen (times the label y, if there are labels), and p its
 field after training: :math:`h = p + V\ell'(p)`, with V the susceptibility. The equations need the averages
@@ -10,12 +10,17 @@ where h has the density :math:`2N(h; 0, l^2)\,\mathrm{right}(h\cos\theta/l, \sin
 :math:`\rho` the derivative of `right` with respect to the mean. For the residuals of a linear teacher h is normal of
 variance :math:`s^2`, and C = A. All functions work on a batch of parameter combinations, the last axis of arrays.
 
-**Nodes.** The integrals run over p: :math:`dh = (1+V\ell'')dp`, and :math:`p - h = -V\ell'(p)`. A kink c of the loss is
-an atom: all h in :math:`[c+V\ell'(c^-), c+V\ell'(c^+)]` have p = c, so that it is integrated over h. Panels end at
-kinks, bends, p = 0 (the training error jumps there), where the Gaussian and the teacher's sigmoid change, and at a few
-distances from 0 and from the p of h = 0 (the tails of logistic and exponential losses). If a loss is quadratic between
-kinks and bends, h is linear in p there, and a few panels suffice. Empty panels, and panels with a flat loss, are
-omitted.
+**Nodes.** The integrals run over p, without proximal points in the integrands: :math:`dh = (1+V\ell'')dp`, and
+:math:`p - h = -V\ell'(p)`. A kink c of the loss is an atom: all h in :math:`[c+V\ell'(c^-), c+V\ell'(c^+)]` have p = c,
+so that it is integrated over h. Panels end at kinks, bends, p = 0 (the training error jumps there), where the Gaussian
+and the teacher's sigmoid change, and at a few distances from 0 and from the p of h = 0 (the tails of logistic and
+exponential losses). If a loss is quadratic between kinks and bends, h is linear in p there, and a few panels suffice.
+Empty panels, and panels with a flat loss, are omitted.
+
+**Resolution of the loss.** Panels resolve a loss whatever the scale of its slope. On a panel from a to b the
+Gauss-Legendre rule that integrates the curvature has to give
+:math:`\int_a^b\ell''\,dp = \ell'(b^-) - \ell'(a^+)`. Where it does not, the panel is halved. As :math:`\ell''\ge0`,
+nothing cancels: a slope that rises anywhere between the nodes is noticed.
 
 **Slopes.** For :math:`g = p-h` at fixed h, :math:`\partial g/\partial\ln V = g\,\partial p/\partial h`, and with h in
 units of l :math:`\partial g/\partial\ln l = -h\,d`, :math:`d = 1-\partial p/\partial h`. By Price's theorem
@@ -26,12 +31,6 @@ units of l :math:`\partial g/\partial\ln l = -h\,d`, :math:`d = 1-\partial p/\pa
 and thus the slopes of A without third derivatives of the loss. Only the slope of C with respect to the angle needs the
 second derivative of `right`. It is a difference of two values of :math:`\rho`, as only the convergence of Newton's
 method depends on its accuracy.
-
-Quadrature panels that resolve a loss, whatever the scale of its slope.
-
-On a panel from a to b the Gauss-Legendre rule that integrates the curvature has to give
-:math:`\int_a^b\ell''\,dp = \ell'(b^-) - \ell'(a^+)`. Where it does not, the panel is halved. As :math:`\ell''\ge0`,
-nothing cancels: a slope that rises anywhere between the nodes is noticed.
 """
 
 from __future__ import annotations

@@ -1,34 +1,8 @@
 r"""Minimisers of a convex loss with an l2 penalty on two Gaussian clusters, for N -> infinity.
 
-The fields of a student w, times the label, have the mean s m, with :math:`m = \mathbf w\cdot\mathbf d`, and the
-deviation Q in each cluster (`statmech.convex.gaussian_clusters`). With the averages of
-`theory.convex.gaussian_clusters`, the hats
-
-.. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
-
-and :math:`D_a = \lambda\rho_a + \hat V\omega_a`, of modes with variances :math:`\omega_a`, fractions :math:`\nu_a`
-of the directions, powers :math:`t_a` and factors :math:`\rho_a` of the penalty,
-
-.. math:: m = \hat m\sum_a\frac{t_a}{D_a}, \qquad
-          Q^2 = \hat m^2\sum_a\frac{\omega_at_a}{D_a^2} + \hat q\sum_a\frac{\nu_a\omega_a^2}{D_a^2}, \qquad
-          V = \sum_a\frac{\nu_a\omega_a}{D_a},
-
-with E = 0 for an intercept, and :math:`\epsilon_g = \sum_y\pi_y\,\Phi(-\mu_y/Q)` (Mignacco et al. 2020; Loureiro,
-Sicuro, Gerbelot, Pacco, Krzakala & Zdeborova 2021). The unknowns are :math:`\ln(Q/m)`, :math:`\ln Q` and :math:`\ln V`.
-Without an intercept the error decreases with m/Q, as both s are positive. The best lambda then minimises the first
-unknown.
-
-Solutions are followed along lambda by Newton's method, as in `theory.convex.saddle_point`. An intercept is the fourth
-unknown, as :math:`b/(1+Q)`, which stays finite when all lengths diverge. It is freed at a moderate lambda, since at a
-large one a loss with a kink hardly determines it: the fourth equation is :math:`\kappa E/\sqrt B =
-(1-\kappa)\,b/(1+Q)`, and :math:`\kappa` grows from 0 to 1. A loss with a kink can have its minimum at w = 0 and the
-more frequent answer, such as the hinge loss for unequal clusters with a large overlap. Then the equations for the
-logarithms have no solution, and the state is NaN.
-
-Averages over the examples of two clusters for a learner that minimises a convex loss.
-
-The stability h of an unseen example with label y is normal of variance :math:`Q^2` around :math:`\mu_y = s_ym + yb`,
-with b the intercept. With p the stability after training, and :math:`g = p - h`,
+**Averages.** For a student w with :math:`m = \mathbf w\cdot\mathbf d` the stability h of an unseen example with label y
+is normal of variance :math:`Q^2` around :math:`\mu_y = s_ym + yb`, with b the intercept
+(`statmech.convex.gaussian_clusters`). With p the stability after training, and :math:`g = p - h`,
 
 .. math:: A = \sum_y\pi_y\langle d\rangle_y, \qquad B = \sum_y\pi_y\langle g^2\rangle_y, \qquad
           C = \sum_y\pi_ys_y\langle g\rangle_y, \qquad E = \sum_y\pi_yy\,\langle g\rangle_y,
@@ -40,6 +14,29 @@ The nodes of `theory.convex.example_averages` are shifted by the mean.
 :math:`\partial_{\ln Q}\langle f\rangle = \langle(h-\mu)f'\rangle`. As d may jump, its averages use the forms without a
 derivative of d. With respect to ln V at fixed h, :math:`\partial g = g\,(1-d)`, and
 :math:`A = -\langle(h-\mu)g\rangle/Q^2`.
+
+**Equations.** With these averages, the hats
+
+.. math:: \hat V = \alpha A/V, \qquad \hat q = \alpha B/V^2, \qquad \hat m = \alpha C/V,
+
+and :math:`D_a = \lambda\rho_a + \hat V\omega_a`, of modes with variances :math:`\omega_a`, fractions :math:`\nu_a` of
+the directions, powers :math:`t_a` and factors :math:`\rho_a` of the penalty, the order parameters are
+
+.. math:: m = \hat m\sum_a\frac{t_a}{D_a}, \qquad
+          Q^2 = \hat m^2\sum_a\frac{\omega_at_a}{D_a^2} + \hat q\sum_a\frac{\nu_a\omega_a^2}{D_a^2}, \qquad
+          V = \sum_a\frac{\nu_a\omega_a}{D_a},
+
+with E = 0 for an intercept, and :math:`\epsilon_g = \sum_y\pi_y\,\Phi(-\mu_y/Q)` (Mignacco et al. 2020; Loureiro,
+Sicuro, Gerbelot, Pacco, Krzakala & Zdeborova 2021). The unknowns are :math:`\ln(Q/m)`, :math:`\ln Q` and :math:`\ln V`.
+Without an intercept the error decreases with m/Q, as both s are positive. The best lambda then minimises the first
+unknown.
+
+**Solution.** Solutions are followed along lambda by Newton's method, as in `theory.convex.saddle_point`. An intercept
+is the fourth unknown, as :math:`b/(1+Q)`, which stays finite when all lengths diverge. It is freed at a moderate
+lambda, since at a large one a loss with a kink hardly determines it: the fourth equation is
+:math:`\kappa E/\sqrt B = (1-\kappa)\,b/(1+Q)`, and :math:`\kappa` grows from 0 to 1. A loss with a kink can have its
+minimum at w = 0 and the more frequent answer, such as the hinge loss for unequal clusters with a large overlap. Then
+the equations for the logarithms have no solution, and the state is NaN.
 """
 
 from __future__ import annotations

@@ -1,25 +1,16 @@
-r"""Errors of classifiers on fresh rows, predicted from a labelled table that samples the population.
+r"""Errors of learners of a real table: on fresh rows of its population, or on the table's own rows.
 
-No linear teacher describes real labels. The two classes are modelled as two clusters with the same covariance
-(`theory.convex.gaussian_clusters`). The equations of the weights depend on the clusters only by :math:`\varphi(k)` and
+**Two models.** No linear teacher describes real labels. Label errors follow from two clusters with the classes' means
+and common covariance (`theory.convex.gaussian_clusters`), whose stabilities are normal in each class with means
+:math:`\mu_y` and standard deviation Q. A squared error depends only on the covariances of inputs and target, for any
+distribution of the target. The squared error of the clusters, :math:`\langle(1-\mu_y)^2\rangle + Q^2`, agrees up to
+terms of order 1/N.
 
-.. math:: T(k) = \sum_a\frac{t_a}{\omega_a + k}, \qquad k = \lambda/\hat V,
+**Two populations.** Subclasses of `RowErrorPredictor` define the population of the rows. Fresh rows come from the
+population that the table samples, and are not rows of the table. Otherwise the table itself is the population, and
+learners draw its rows with replacement. Theory and simulation share the best penalties for a table.
 
-in the form
-
-.. math:: V = \frac{\varphi}{\hat V}, \qquad m = \frac{\hat m\,T}{\hat V}, \qquad
-          Q^2 = \frac{\hat m^2(T + kT') + \hat q\,(\varphi + k\varphi')}{\hat V^2} .
-
-Both follow from the table. Its n rows minus the means of their classes have n - 2 degrees of freedom, whose resolvent
-gives :math:`\varphi`. With half the difference :math:`\hat{\mathbf d}` of the classes' means,
-
-.. math:: T(k) = (n - 2 - \mathrm{df})\;\hat{\mathbf d}^T(W^TW + z)^{-1}\hat{\mathbf d}
-          - \tfrac14\Bigl(\frac1{n_+} + \frac1{n_-}\Bigr)\mathrm{df},
-
-where the last term subtracts the noise of :math:`\hat{\mathbf d}`.
-
-The resolvent of a table: averages over the covariance of a population, estimated from a sample of n rows.
-
+**Resolvent.** The resolvent of a table estimates averages over the covariance of a population from a sample of n rows.
 The eigenvalues of a sample covariance are more spread than the eigenvalues of the population covariance. Let
 :math:`\omega_a` be the eigenvalues of N times the population covariance. Theory of a learner with an l2 penalty depends
 on them only by functions of one number k > 0, such as
@@ -34,12 +25,27 @@ centred rows Z with n' degrees of freedom,
 (The relation is that of generalised cross-validation: Golub, Heath & Wahba 1979; for kernels and real data Jacot,
 Simsek, Spadaro, Hongler & Gabriel 2020, Wei, Hu & Steinhardt 2022.)
 
-The squared error of ridge regression on fresh rows, predicted from a table that samples their population.
+**Label errors on fresh rows.** The equations of the weights depend on the clusters only by :math:`\varphi(k)` and
 
-For P examples from this population, the penalty :math:`\lambda` corresponds to the z that solves
-:math:`k\,(P - \mathrm{df}) = N\lambda` (`theory.convex.real_tables`). The residuals of the centred table at z give the
-error of P examples. Centring n rows and their targets leaves :math:`n' = n - 1` degrees of freedom: a rotation turns
-them into n' rows without a mean. Then
+.. math:: T(k) = \sum_a\frac{t_a}{\omega_a + k}, \qquad k = \lambda/\hat V,
+
+in the form
+
+.. math:: V = \frac{\varphi}{\hat V}, \qquad m = \frac{\hat m\,T}{\hat V}, \qquad
+          Q^2 = \frac{\hat m^2(T + kT') + \hat q\,(\varphi + k\varphi')}{\hat V^2} .
+
+Both functions follow from the table. Its n rows minus the means of their classes, W, have n - 2 degrees of freedom, and
+their resolvent gives :math:`\varphi`. With half the difference :math:`\hat{\mathbf d}` of the classes' means,
+
+.. math:: T(k) = (n - 2 - \mathrm{df})\;\hat{\mathbf d}^T(W^TW + z)^{-1}\hat{\mathbf d}
+          - \tfrac14\Bigl(\frac1{n_+} + \frac1{n_-}\Bigr)\mathrm{df},
+
+where the last term subtracts the noise of :math:`\hat{\mathbf d}`.
+
+**Squared errors on fresh rows.** For P examples from the population, the penalty :math:`\lambda` of ridge regression
+corresponds to the z that solves :math:`k\,(P - \mathrm{df}) = N\lambda`. The residuals of the centred table at z give
+the error of P examples. Centring n rows and their targets leaves :math:`n' = n - 1` degrees of freedom: a rotation
+turns them into n' rows without a mean. Then
 
 .. math:: \mathrm{mse}_P = \left[\frac{|\mathbf y - \hat{\mathbf y}|^2/n'}{(1-\mathrm{df}/n')^2}\,
           (1 - \mathrm{df}_2/n') + \mu^2\right]\frac1{1 - \mathrm{df}_2/P}, \qquad
@@ -48,28 +54,14 @@ them into n' rows without a mean. Then
 where the fraction is the generalised cross-validation of n' rows (Golub, Heath & Wahba 1979). :math:`\mu` is the mean
 of a target that learners see uncentred, which acts as noise without an intercept. Inputs may have any distribution with
 many directions, and nothing is fitted. An intercept fits the means of P examples: P - 1 degrees of freedom remain, and
-the noise of the means multiplies the error by :math:`1 + 1/P` (`theory.convex.real_tables`). A table with no more rows
-than columns does not determine the error if P is so large or the penalty so weak that no z > 0 solves the equation.
+the noise of the means multiplies the error by :math:`1 + 1/P`. A table with no more rows than columns does not
+determine the error if P is so large or the penalty so weak that no z > 0 solves the equation.
 
-Errors of learners of a real table: label errors by a model of two clusters, squared errors by covariances.
-
-Label errors follow from two clusters with the classes' means and common covariance, whose stabilities are normal in
-each class with means :math:`\mu_y` and standard deviation Q. A squared error depends only on the covariances of inputs
-and target, for any distribution of the target. The squared error of the clusters,
-:math:`\langle(1-\mu_y)^2\rangle + Q^2`, agrees up to terms of order 1/N. Subclasses define the population of the rows:
-the table itself (`theory.convex.real_tables`), or the population that the table samples (`theory.convex.real_tables`).
-
-Errors on fresh rows: rows of the population that a table samples, other than the table's own rows.
-
-Errors of learners of a table's own rows, drawn with replacement: the table is the population.
-
-With the eigenvalues :math:`s_a` of :math:`Z^TZ` of the n rows, the modes (`statmech.inputs.covariance_modes`) have the
-variances :math:`\omega_a = Ns_a/n`, and each contains the fraction 1/N of the directions. Mode a explains the fraction
-:math:`p_a = (\mathbf u_a\cdot\mathbf y)^2/|\mathbf y|^2` of the variance of a target y, with :math:`\mathbf u_a` the
-rows' left singular vectors. The rest is the misfit. Within classes, with half the difference :math:`\mathbf d` of their
-means, :math:`t_a = N(\mathbf d\cdot\mathbf v_a)^2`.
-
-Best penalties for learning a real table, shared by theory and simulation.
+**Errors on the table's own rows.** With the eigenvalues :math:`s_a` of :math:`Z^TZ` of the n rows, the modes
+(`statmech.inputs.covariance_modes`) have the variances :math:`\omega_a = Ns_a/n`, and each contains the fraction 1/N of
+the directions. Mode a explains the fraction :math:`p_a = (\mathbf u_a\cdot\mathbf y)^2/|\mathbf y|^2` of the variance
+of a target y, with :math:`\mathbf u_a` the rows' left singular vectors. The rest is the misfit. Within classes, with
+half the difference :math:`\mathbf d` of their means, :math:`t_a = N(\mathbf d\cdot\mathbf v_a)^2`.
 """
 
 from __future__ import annotations
@@ -610,7 +602,7 @@ class RowErrorPredictor(ABC):
 
 
 class FreshRowErrorPredictor(RowErrorPredictor):
-    """Predictor of errors on fresh rows, based on the resolvent of the table (`theory.convex.real_tables`)."""
+    """Predictor of errors on fresh rows, based on the resolvent of the table."""
 
     def solve_stabilities(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> tuple[TwoClusters, ClusterStabilities]:
         equations, row_stabilities = solve_fresh_stabilities(loss, self.class_decomposition, P, lam, self.intercept)

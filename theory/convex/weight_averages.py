@@ -1,8 +1,32 @@
-r"""Saddle-point equations of the weights for inputs of unequal variance, as sums over modes.
+r"""Saddle-point equations of the weights, which give their order parameters as functions of the conjugates.
 
-A mode (`statmech.inputs.covariance_modes`) is a fraction :math:`\nu_a` of the directions with the variance
-:math:`\omega_a`, the fraction :math:`p_a` of the variance of the teacher's field, and the penalty :math:`\lambda_a`, a
-multiple of lambda. With :math:`D_a = \lambda_a + \hat V\omega_a`, :math:`r_a = \omega_a/D_a`, :math:`S = \sum_ap_a` and
+If inputs are isotropic (`IsotropicWeightEquations`), all weights feel the same Gaussian field. If inputs have modes
+(`ModeWeightEquations`), each mode has its own field. Both classes compute the residuals of the equations and their
+derivatives.
+
+**Isotropic inputs.** A weight minimises :math:`\tfrac12(\hat V + \lambda_2)w^2 + \lambda_1|w| - bw` in a field
+:math:`b = \hat m w^* + \sqrt{\hat q}\,\xi`, so that w is the soft threshold of b, over :math:`D = \hat V+\lambda_2`:
+
+.. math:: V = P(|b| > \lambda_1)/D, \qquad m = \langle w^*w\rangle, \qquad l^2 = \langle w^2\rangle .
+
+Without an l1 norm these averages are :math:`1/D,\ \hat m/D,\ (\hat m^2+\hat q)/D^2`. For a Gaussian
+:math:`b\sim N(\mu,\Delta^2)` the averages of the soft threshold are, with :math:`k_\pm = (\pm\mu-\lambda_1)/\Delta`,
+
+.. math:: \langle\mathrm{soft}'\rangle = \Phi(k_+)+\Phi(k_-), \quad
+          \langle\mathrm{soft}\rangle = \Delta[\psi_1(k_+)-\psi_1(k_-)], \quad
+          \langle\mathrm{soft}^2\rangle = \Delta^2[\psi_2(k_+)+\psi_2(k_-)],
+
+:math:`\psi_1(k) = \varphi(k)+k\Phi(k)`, :math:`\psi_2(k) = (1+k^2)\Phi(k)+k\varphi(k)`. If the teacher's weights are a
+mixture of Gaussians, so is b, and :math:`\langle w^*\,\mathrm{soft}\rangle` follows from Stein's lemma.
+
+A linear teacher has :math:`\hat m = \hat V`, and only :math:`\langle(w-w^*)^2\rangle` matters. With
+:math:`c = b - \mathrm{soft}(b)`, which is b clipped to :math:`\pm\lambda_1`,
+:math:`D(w-w^*) = \sqrt{\hat q}\,\xi - c - \lambda_2w^*`; its mean square has no large terms that cancel.
+
+**Modes.** For inputs of unequal variance the equations are sums over modes. A mode (`statmech.inputs.covariance_modes`)
+is a fraction :math:`\nu_a` of the directions with the variance :math:`\omega_a`, the fraction :math:`p_a` of the
+variance of the teacher's field, and the penalty :math:`\lambda_a`, a multiple of lambda. With
+:math:`D_a = \lambda_a + \hat V\omega_a`, :math:`r_a = \omega_a/D_a`, :math:`S = \sum_ap_a` and
 :math:`\bar r = \sum_ap_ar_a/S`, the covariance :math:`m = Q\cos\theta` of a student's field and the teacher's, the
 student's variance :math:`Q^2` and the susceptibility V are
 
@@ -24,33 +48,6 @@ strong penalty. The weights in mode a are :math:`(\hat mc_a + \sqrt{\hat q\omega
 
 (Loureiro, Gerbelot, Cui, Goldt, Krzakala, Mezard & Zdeborova 2021, in the eigenbasis of the covariance; for ridge
 regression Dobriban & Wager 2018.)
-
-Averages of penalised weights over a Gaussian field, for the saddle-point equations of the weights.
-
-A weight minimises :math:`\tfrac12(\hat V + \lambda_2)w^2 + \lambda_1|w| - bw` in a field
-:math:`b = \hat m w^* + \sqrt{\hat q}\,\xi`, so that w is the soft threshold of b, over :math:`D = \hat V+\lambda_2`:
-
-.. math:: V = P(|b| > \lambda_1)/D, \qquad m = \langle w^*w\rangle, \qquad l^2 = \langle w^2\rangle .
-
-Without an l1 norm these averages are :math:`1/D,\ \hat m/D,\ (\hat m^2+\hat q)/D^2`. For a Gaussian
-:math:`b\sim N(\mu,\Delta^2)` the averages of the soft threshold are, with :math:`k_\pm = (\pm\mu-\lambda_1)/\Delta`,
-
-.. math:: \langle\mathrm{soft}'\rangle = \Phi(k_+)+\Phi(k_-), \quad
-          \langle\mathrm{soft}\rangle = \Delta[\psi_1(k_+)-\psi_1(k_-)], \quad
-          \langle\mathrm{soft}^2\rangle = \Delta^2[\psi_2(k_+)+\psi_2(k_-)],
-
-:math:`\psi_1(k) = \varphi(k)+k\Phi(k)`, :math:`\psi_2(k) = (1+k^2)\Phi(k)+k\varphi(k)`. If the teacher's weights are a
-mixture of Gaussians, so is b, and :math:`\langle w^*\,\mathrm{soft}\rangle` follows from Stein's lemma.
-
-A linear teacher has :math:`\hat m = \hat V`, and only :math:`\langle(w-w^*)^2\rangle` matters. With
-:math:`c = b - \mathrm{soft}(b)`, which is b clipped to :math:`\pm\lambda_1`,
-:math:`D(w-w^*) = \sqrt{\hat q}\,\xi - c - \lambda_2w^*`; its mean square has no large terms that cancel.
-
-Saddle-point equations of the weights, which give their order parameters as functions of the conjugates.
-
-If inputs are isotropic (`IsotropicWeightEquations`), all weights feel the same field (`theory.convex.weight_averages`).
-If inputs have modes, each mode has its own field (`theory.convex.weight_averages`). Both classes compute the residuals
-of the equations and their derivatives.
 """
 
 from __future__ import annotations

@@ -12,26 +12,9 @@ v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.kin
    \dot v_i &= \eta_v\,\langle g(h_i)\,e\rangle ,
 
 where the noise only adds :math:`\sigma^2 v_iv_j\langle g'(h_i)g'(h_j)\rangle` to
-:math:`\langle\delta_i\delta_j\rangle`. The averages over the normal fields with covariances R, Q and T are sums of
-averages of the activation (`theory.networks.order_parameter_equations`). Parameter combinations with the same
-activation and numbers of units form a batch along the last axis, of length L, and are integrated in parallel
-(`theory.numerics.runge_kutta`).
+:math:`\langle\delta_i\delta_j\rangle`.
 
-**Dropout.** With a new mask r on the student units for each example, :math:`r_iv_i` replaces :math:`v_i` in e and
-:math:`\delta_i`, and :math:`r_ig(h_i)` replaces :math:`g(h_i)` in the last line. Averages are also over the masks: with
-the weights c of all units in e and :math:`\rho = 1/(1-p)`,
-
-.. math::
-
-   \langle\delta_iy_m\rangle &= v_i\sum_a\rho^{\delta_{ia}}c_a I_3(i, m, a), \qquad
-   \langle r_ig(h_i)\,e\rangle = \sum_a\rho^{\delta_{ia}}c_a I_2(i, a), \\
-   \langle\delta_i\delta_j\rangle &= v_iv_j\Big[\sum_{ab}\rho^{n(ijab)}c_ac_b I_4(i, j, a, b)
-   + \rho^{\delta_{ij}}\sigma^2\langle g'(h_i)g'(h_j)\rangle\Big],
-
-where n is the number of students among i, j, a, b minus the number of different students.
-
-Gaussian averages over the fields of a network, as sums over its units.
-
+**Averages** over the normal fields, with covariances R, Q and T, are sums over units of averages of the activation.
 With the fields :math:`x_a` of all units, students first, and weights :math:`c_a` (-v for students, w for teachers), a
 network without noise has the error :math:`e = \sum_a c_a g(x_a)`, and
 
@@ -49,12 +32,11 @@ so that :math:`\langle g''(x_i)g(x_a)\rangle` is :math:`I_3(i, p, a)` at the cov
 :math:`x_i` and 0 with :math:`x_a`.
 
 Where the teacher's output is a label, its single unit is inside a sign. The averages S2, S3, S4 replace the averages
-that contain this unit once, and its square is 1. Covariances are gathered by arrays of indices, with a column per tuple
-of units, so that each average is one call for all tuples and the whole batch (the last axis, of length L).
+that contain this unit once, and its square is 1.
 
 **Dropout.** Each example silences every student unit with probability p, independently. Outputs and gradients then
-contain :math:`r_ig(h_i)` instead of :math:`g(h_i)`: :math:`r_i` is 0 with probability p, and otherwise
-:math:`\rho = 1/(1-p)`. Since :math:`\langle r^n\rangle = \rho^{n-1}`,
+contain :math:`r_ig(h_i)` instead of :math:`g(h_i)`, with a new mask r for each example: :math:`r_i` is 0 with
+probability p, and otherwise :math:`\rho = 1/(1-p)`. Since :math:`\langle r^n\rangle = \rho^{n-1}`,
 
 .. math:: \langle r_ir_j\rangle = \rho^{\delta_{ij}}, \qquad
           \langle r_ir_jr_ar_b\rangle = \rho^{4-|\{i,j,a,b\}|},
@@ -63,8 +45,24 @@ and similarly for any number of factors: the exponent of :math:`\rho` is the num
 different units. Masks do not depend on the fields, so that these means multiply the terms of the sums. Teacher units
 are never silent and have no such factor.
 
-An activation without closed forms is averaged over a common lattice for all fields
-(`statmech.students.activations`), which has a million points for four fields.
+In the equations :math:`r_iv_i` replaces :math:`v_i` in e and :math:`\delta_i`, and :math:`r_ig(h_i)` replaces
+:math:`g(h_i)` in the rate of :math:`v_i`. With averages also over the masks, and the weights :math:`c_a` of the units
+in e,
+
+.. math::
+
+   \langle\delta_iy_m\rangle &= v_i\sum_a\rho^{\delta_{ia}}c_a I_3(i, m, a), \qquad
+   \langle r_ig(h_i)\,e\rangle = \sum_a\rho^{\delta_{ia}}c_a I_2(i, a), \\
+   \langle\delta_i\delta_j\rangle &= v_iv_j\Big[\sum_{ab}\rho^{n(ijab)}c_ac_b I_4(i, j, a, b)
+   + \rho^{\delta_{ij}}\sigma^2\langle g'(h_i)g'(h_j)\rangle\Big],
+
+where n is the number of students among i, j, a, b minus the number of different students.
+
+**Batches.** Parameter combinations with the same activation and numbers of units form a batch along the last axis, of
+length L, and are integrated in parallel (`theory.numerics.runge_kutta`). Covariances are gathered by arrays of indices,
+with a column per tuple of units, so that each average is one call for all tuples and the whole batch. An activation
+without closed forms is averaged over a common lattice for all fields (`statmech.students.activations`), which has a
+million points for four fields.
 """
 
 from __future__ import annotations

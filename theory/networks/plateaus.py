@@ -1,4 +1,4 @@
-r"""Symmetric plateaus of networks of erf units, and the critical learning rate for perfect learning.
+r"""Symmetric plateaus of networks of erf units, their escape times, and the critical rate for perfect learning.
 
 **Plateau.** With orthonormal teacher units, w = v = 1 and :math:`R_{im} = R`, :math:`Q_{ii} = Q`, :math:`Q_{ij} = C`,
 all student units resemble all teacher units equally. For :math:`\eta\to 0` the student units coincide, Q = C = M R^2,
@@ -21,12 +21,11 @@ and symmetric :math:`Q_{ij}` without diagonal and with vanishing row sums.
 are permuted together. The rates are linear and quadratic in :math:`\eta`, so the Jacobian is
 :math:`\eta(A + \eta B)`, and the critical rate is the smallest :math:`\eta` where an eigenvalue of A + eta B is 0.
 
-Escape times from the symmetric plateau for two student and two teacher units, at large but finite N.
-
-From a symmetric start the equations stay symmetric: they never leave the plateau. In a run, random examples give a
-variance V/N to the difference :math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2`, the only order parameter that is odd under
-exchange of the students and odd under exchange of the teacher's units. With :math:`\dot u = a(t)\,u` to first order,
-and a step that changes u by :math:`\Delta u/N`,
+**Escape times** are predicted for two student and two teacher units, at large but finite N. From a symmetric start the
+equations stay symmetric: they never leave the plateau. In a run, random examples give a variance V/N to the difference
+:math:`u = (R_{11}+R_{22}-R_{12}-R_{21})/2`, the only order parameter that is odd under exchange of the students and odd
+under exchange of the teacher's units. With :math:`\dot u = a(t)\,u` to first order, and a step that changes u by
+:math:`\Delta u/N`,
 
 .. math:: \dot V = 2aV + D, \qquad D = \langle(\Delta u)^2\rangle
           = \frac{\eta^2}4\big\langle(\delta_1-\delta_2)^2(y_1-y_2)^2\big\rangle .

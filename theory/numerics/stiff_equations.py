@@ -1,14 +1,13 @@
-r"""Integration of stiff order-parameter equations in modes, for one cell.
+r"""Solvers of stiff order-parameter equations and of linear equations with time-dependent coefficients.
 
-The rates of modes differ as much as their variances, so that the fastest mode limits the step of an explicit method.
-SciPy's LSODA switches to backward differences where the equations become stiff. The integration variable is ln(1 + t),
-because overlaps approach their limits as powers of t: for a perceptron with two modes this takes a third of the steps
-and has a hundredth of the error.
+**Stiff equations** of one parameter combination: the rates of modes differ as much as their variances, so that the
+fastest mode limits the step of an explicit method. SciPy's LSODA switches to backward differences where the equations
+become stiff. The integration variable is ln(1 + t), because overlaps approach their limits as powers of t: for a
+perceptron with two modes this takes a third of the steps and has a hundredth of the error.
 
-Solver of linear equations :math:`x' = M(t)x + d(t)` by collocation at Gauss nodes on panels in t.
-
-The coefficients do not depend on x, so that one linear system gives the slopes at the nodes of a panel as a function of
-the vector at its start. Panels whose highest Legendre coefficient is not small are halved.
+**Linear equations** :math:`x' = M(t)x + d(t)` are solved by collocation at Gauss nodes on panels in t. The coefficients
+do not depend on x, so that one linear system gives the slopes at the nodes of a panel as a function of the vector at
+its start. Panels whose highest Legendre coefficient is not small are halved.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 r"""Order-parameter equations of online learning from inputs of unequal variance, in the limit N -> infinity.
 
-In the directions of mode a (`statmech.inputs.covariance_modes`) inputs have variance :math:`\omega_a/N`. The mode
-contains a fraction :math:`\nu_a` of all directions and the part :math:`T_a = |\mathbf B_a|^2/N` of the teacher. The
-variance of the teacher's field is :math:`S = \sum_a\omega_aT_a`. A student's weights in these directions are
+**Modes.** In the directions of mode a (`statmech.inputs.covariance_modes`) inputs have variance :math:`\omega_a/N`. The
+mode contains a fraction :math:`\nu_a` of all directions and the part :math:`T_a = |\mathbf B_a|^2/N` of the teacher.
+The variance of the teacher's field is :math:`S = \sum_a\omega_aT_a`. A student's weights in these directions are
 :math:`\mathbf J_{ka} = \rho_{ka}\mathbf B_a` plus a part perpendicular to :math:`\mathbf B_a`. Perpendicular parts of
 two students have the products :math:`N P_{kj}^a`. Only fields enter a step, so that Stein's lemma closes the equations.
-With the response :math:`D_k`, the averages of `theory.online.anisotropic_inputs` at the angle :math:`\theta_k` of the
-fields, the standard deviation :math:`s_k` of a student's field and :math:`E_k = \langle\partial f_k/\partial
-h_k\rangle`,
+With the response :math:`D_k` and the average :math:`\langle f_ku_k\rangle`, both at the angle :math:`\theta_k` of the
+fields, the standard deviation :math:`s_k` of a student's field and
+:math:`E_k = \langle\partial f_k/\partial h_k\rangle`,
 
 .. math::
     \gamma_k &= (\sin^2\theta_k\,D_k + \cos\theta_k\,\langle f_ku_k\rangle)/\sqrt S, \qquad
@@ -27,12 +27,11 @@ bound.
 For a single mode these are the equations of `theory.online.order_parameter_equations`. Yoshida & Okada (2019) derive
 the equations of networks.
 
-Averages over a step for fields whose standard deviation differs from the student's length.
-
-The stability of a student is :math:`\kappa = \sigma h/l` with the length :math:`l = |\mathbf J|/\sqrt N` of its
-weights, whatever the inputs. For anisotropic inputs the field h has the standard deviation s, and
-:math:`\kappa = r\,\sigma u` with :math:`r = s/l` and the standard normal u. Averages follow from
-`theory.online.order_parameter_equations` at the angle of the fields, for the rule
+**Averages over a step** involve fields whose standard deviation differs from the student's length. The stability of a
+student is :math:`\kappa = \sigma h/l` with the length :math:`l = |\mathbf J|/\sqrt N` of its weights, whatever the
+inputs. For anisotropic inputs the field h has the standard deviation s, and :math:`\kappa = r\,\sigma u` with
+:math:`r = s/l` and the standard normal u. Averages follow from `theory.online.order_parameter_equations` at the angle
+of the fields, for the rule
 
 .. math:: g_r(\kappa, l) = g(r\kappa, l) .
 
@@ -40,17 +39,14 @@ Closed forms require a rule that is homogeneous in the stability (`Rule.degree`)
 response scale as :math:`r^n`, and :math:`\langle f_1f_2\rangle` as :math:`r_1^nr_2^n`. All other rules are integrated,
 with the stabilities of kinks and bends divided by r.
 
-Jacobian of the equations in modes for one student, or for equal students.
+**The Jacobian** is computed for one student, or for equal students. The rates are linear in the modes. Their
+coefficients depend on the state only through the length of the weights and the overlaps of the fields. So the Jacobian
+consists of diagonal blocks and a matrix :math:`UR` of rank 6 with the slopes of the coefficients, which are rows here.
+The slopes of averages are finite differences, which are accurate enough for the iteration of an implicit method.
 
-The rates in `theory.online.anisotropic_inputs` are linear in the modes. Their coefficients depend on the state only
-through the length of the weights and the overlaps of the fields. So the Jacobian consists of diagonal blocks and a
-matrix :math:`UR` of rank 6 with the slopes of the coefficients, which are rows here. The slopes of averages are finite
-differences, which are accurate enough for the iteration of an implicit method.
-
-Trajectories of students from the equations in modes, solved cell by cell.
-
-Inputs of unequal variance have many modes, isotropic inputs a single mode. For rules with closed forms, the equations
-of a single mode need only NumPy and SciPy, and are used if JAX is missing (`theory.kinds.online_perceptron`).
+**Trajectories** of students are solved cell by cell. Inputs of unequal variance have many modes, isotropic inputs a
+single mode. For rules with closed forms, the equations of a single mode need only NumPy and SciPy, and are used if JAX
+is missing (`theory.kinds.online_perceptron`).
 """
 
 from __future__ import annotations

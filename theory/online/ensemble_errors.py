@@ -1,17 +1,17 @@
-r"""Exact generalization error of an ensemble: majority vote and weight mean.
+r"""Generalization error of an ensemble by majority vote or weight mean, exact or by the Metropolis method.
 
-**Equal students** (one R, one q): an integral over their common field, in `statmech.students.ensemble_vote`.
+**Equal students** (one R, one q): the error is an integral over their common field, in
+`statmech.students.ensemble_vote`.
 
-**Unequal students.** The vote of up to four students is exact (`statmech.students.ensemble_vote`). The vote of more
-students is integrated exactly over great circles of inputs (`statmech.students.ensemble_vote`). The average over
-circles uses randomised quasi-Monte Carlo with a standard error.
+**Unequal students.** The vote of up to four students is exact. The vote of more students is integrated exactly over
+great circles of inputs (`statmech.students.ensemble_vote`). The average over circles uses randomised quasi-Monte Carlo
+with a standard error.
 
-Ensemble error by the Metropolis method of Miyoshi, Hara & Okada, a random walk in the space of fields.
-
-Their eq (3.2) is an average over the fields u of K students and the teacher's field v, which are jointly Gaussian with
-the covariance of eq (3.4). A walk proposes a step of all K + 1 fields at once and accepts it with probability
-:math:`\min(1, p'/p)`. The error is the fraction of steps with a wrong ensemble. `theory.ensemble_error`
-computes the same number to ten digits. The walk shows that both methods agree, and compares their cost.
+**Metropolis method** of Miyoshi, Hara & Okada, a random walk in the space of fields. Their eq (3.2) is an average over
+the fields u of K students and the teacher's field v, which are jointly Gaussian with the covariance of eq (3.4). A walk
+proposes a step of all K + 1 fields at once and accepts it with probability :math:`\min(1, p'/p)`. The error is the
+fraction of steps with a wrong ensemble. `theory.ensemble_error` computes the same number to ten digits. The walk shows
+that both methods agree, and compares their cost.
 """
 
 from __future__ import annotations

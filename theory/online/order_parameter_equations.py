@@ -1,13 +1,33 @@
-r"""Order-parameter equations of many parameter combinations in parallel, in one compiled program.
+r"""Order-parameter equations of online learning for N -> infinity, with averages of any rule and a solver.
 
-Parameter combinations form a batch along the last axis, of length L. Each batch element uses
-`theory.online.order_parameter_equations` for its students and, if requested, `theory.online.student_fluctuations` for
-their fluctuations of order 1/N. The index of its rule selects the equations.
+**Equations.** For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gives the Gram matrix of
+:math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with fields :math:`h_i = \mathbf w_i\cdot\mathbf x`
 
-Gaussian averages of any learning rule, by closed forms or quadrature.
+.. math:: \dot G_{ij} = \langle f_i h_j\rangle + \langle f_j h_i\rangle + \langle f_i f_j\rangle, \qquad f_0 = 0,
 
-Let :math:`\theta` be the angle between teacher and student, :math:`\gamma = \cot\theta`, :math:`p_f` the label
-noise. The stability :math:`\kappa = \sigma u` has the density
+which is eqs (3.5) and (3.6) of Miyoshi, Hara & Okada by the chain rule. As R, q -> 1 these equations lose accuracy: R
+and q round to 1. We integrate in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - \cos\theta_k`, and the cosines
+:math:`c_{kj} = (q_{kj} - R_kR_j)/(\sin\theta_k\sin\theta_j)` of the students' parts perpendicular to the teacher. With
+:math:`D_k = \langle\partial f_k/\partial v\rangle` (`statmech.students.rules.RuleAverages`) and Stein's lemma,
+
+.. math::
+    \frac{d\log l_k}{dt} &= \frac{\langle f_ku_k\rangle}{l_k} + \frac{\langle f_k^2\rangle}{2l_k^2}, \\
+    \dot y_k &= -\sin^2\theta_k\,\frac{D_k}{l_k} + \cos\theta_k\,\frac{\langle f_k^2\rangle}{2l_k^2}, \\
+    \dot c_{kj} &= \frac{\langle f_kf_j\rangle}{l_kl_j\sin\theta_k\sin\theta_j}
+        - \frac{c_{kj}}{2}\left(\frac{\langle f_k^2\rangle}{l_k^2\sin^2\theta_k}
+        + \frac{\langle f_j^2\rangle}{l_j^2\sin^2\theta_j}\right).
+
+No term is larger than the sum, even when :math:`\theta` is 1e-6, so eps_g keeps its digits for t > 1e6.
+
+A teacher that drifts at rate :math:`\delta` (`drift`) turns away from all students, :math:`\dot R_k = -\delta R_k`, so
+with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and :math:`\delta\,(2\rho_k\rho_j -
+c_{kj}(\rho_k^2 + \rho_j^2))`. Weight decay at rate :math:`\nu` (`decay`) subtracts :math:`\nu` from the rate of
+:math:`\log l_k`. A `schedule` decreases the learning rate (`statmech.parameters.schedules_and_controls`).
+
+Students with equal initial conditions stay equal: one student and one pair represent all (the symmetric reduction).
+
+**Averages** of a rule are closed forms or quadratures. Let :math:`\theta` be the angle between teacher and student,
+:math:`\gamma = \cot\theta`, :math:`p_f` the label noise. The stability :math:`\kappa = \sigma u` has the density
 
 .. math:: p(\kappa) = 2\varphi(\kappa)\,[p_f + (1-2p_f)\,\Phi(\gamma\kappa)],
 
@@ -29,33 +49,9 @@ the teacher's field that :math:`\kappa_1` does not determine. With the transvers
 both free of cancellation as q -> 1, where the density is a thin ridge in :math:`(\kappa_1,\kappa_2)` but not in
 :math:`(\kappa_1, z)`. Panels are cut at the rule's kinks and around each sigmoid (8.5 of its widths).
 
-Order-parameter equations of online learning in the limit N -> infinity.
-
-For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gives the Gram matrix of
-:math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with fields :math:`h_i = \mathbf w_i\cdot\mathbf x`
-
-.. math:: \dot G_{ij} = \langle f_i h_j\rangle + \langle f_j h_i\rangle + \langle f_i f_j\rangle, \qquad f_0 = 0,
-
-which is eqs (3.5) and (3.6) of Miyoshi, Hara & Okada by the chain rule. As R, q -> 1 these equations lose accuracy: R
-and q round to 1. We integrate in :math:`\log l_k`, :math:`y_k = 1 - R_k = 1 - \cos\theta_k`, and the cosines
-:math:`c_{kj} = (q_{kj} - R_kR_j)/(\sin\theta_k\sin\theta_j)` of the students' parts perpendicular to the teacher. With
-:math:`D_k = \langle\partial f_k/\partial v\rangle` (`statmech.students.rules.RuleAverages`) and Stein's lemma,
-
-.. math::
-    \frac{d\log l_k}{dt} &= \frac{\langle f_ku_k\rangle}{l_k} + \frac{\langle f_k^2\rangle}{2l_k^2}, \\
-    \dot y_k &= -\sin^2\theta_k\,\frac{D_k}{l_k} + \cos\theta_k\,\frac{\langle f_k^2\rangle}{2l_k^2}, \\
-    \dot c_{kj} &= \frac{\langle f_kf_j\rangle}{l_kl_j\sin\theta_k\sin\theta_j}
-        - \frac{c_{kj}}{2}\left(\frac{\langle f_k^2\rangle}{l_k^2\sin^2\theta_k}
-        + \frac{\langle f_j^2\rangle}{l_j^2\sin^2\theta_j}\right).
-
-A teacher that drifts at rate :math:`\delta` (`drift`) turns away from all students, :math:`\dot R_k = -\delta R_k`, so
-with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and :math:`\delta\,(2\rho_k\rho_j -
-c_{kj}(\rho_k^2 + \rho_j^2))`. Weight decay at rate :math:`\nu` (`decay`) subtracts :math:`\nu` from the rate of
-:math:`\log l_k`. A `schedule` decreases the learning rate (`statmech.parameters.schedules_and_controls`).
-
-No term is larger than the sum, even when :math:`\theta` is 1e-6, so eps_g keeps its digits for t > 1e6.
-
-Students with equal initial conditions stay equal: one student and one pair represent all (the symmetric reduction).
+**Solver.** One compiled program solves many parameter combinations in parallel. They form a batch along the last axis,
+of length L. Each batch element integrates the equations of its students and, if requested, of their fluctuations of
+order 1/N (`theory.online.student_fluctuations`). The index of its rule selects the equations.
 """
 
 from __future__ import annotations

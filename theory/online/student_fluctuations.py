@@ -1,30 +1,17 @@
 r"""Fluctuations and bias of order 1/N for one student that learns online.
 
-A chain :math:`X \to X + \xi/N` with :math:`\langle\xi\rangle = F + b/N` and :math:`\operatorname{cov}\xi = D` has, at
-:math:`t = \mathrm{steps}/N`, the mean :math:`x + m/N` and the covariance C/N (van Kampen), where
+**Expansion.** A chain :math:`X \to X + \xi/N` with :math:`\langle\xi\rangle = F + b/N` and
+:math:`\operatorname{cov}\xi = D` has, at :math:`t = \mathrm{steps}/N`, the mean :math:`x + m/N` and the covariance C/N
+(van Kampen), where
 
 .. math:: \dot x = F, \qquad \dot C = AC + CA^\mathsf{T} + D, \qquad
           \dot m = Am + \tfrac12 F'' : C + b - \tfrac12(AF + \partial_tF), \qquad A = F'.
 
 The last term accounts for discrete time, and is as large as the others. A schedule contributes :math:`\partial_tF`.
 
-**Coordinates.** We integrate in :math:`(\log l, \log\theta)`, with :math:`\xi_\theta/\theta` and
-:math:`b_\theta/\theta - \langle\xi_\theta^2\rangle/2\theta^2`. There C and m stay of order 1 for arbitrarily small
-:math:`\theta`: the relative variance of eps_g is C/N, its relative bias (m + C/2)/N.
-
-**Limits of validity** (measured with 1e5 seeds from random weights, t = 1 to 50). At N = 100 the corrected eps_g of all
-shipped rules deviates by at most 0.05 % (2.3 standard errors), and variances by 0 to 3 %. At N = 10 it deviates by up
-to 0.4 % (Hebb), 0.7 % (textbook AdaTron), 1.0 % (perceptron, whose variance is 1.23 times the predicted one at t = 50)
-and 2.9 % (AdaTron, 1.43 times). The AdaTron's variance diverges as its learning rate tends to 3: at late times the
-textbook rule has the variance :math:`\eta(20 - 15\eta + 3\eta^2)/5(3 - \eta)`. With label noise the AdaTron's length
-tends to :math:`\eta/2`, where fluctuations of this order vanish
-(`statmech.results.comparison.find_resolved_std_mask`).
-
-Online learning step of one student, to second order in 1/N, averaged over examples.
-
 **One step.** A student's :math:`(\log l, \theta)` is closed, whatever the ensemble. Let u and w be the inputs parallel
-and perpendicular to :math:`\mathbf J` in the plane of :math:`\mathbf B` and :math:`\mathbf J`. With
-:math:`\rho = f/l`, the decay :math:`\nu` and :math:`a = \rho u - \nu`, an expansion of the exact step in 1/N gives
+and perpendicular to :math:`\mathbf J` in the plane of :math:`\mathbf B` and :math:`\mathbf J`. With :math:`\rho = f/l`,
+the decay :math:`\nu` and :math:`a = \rho u - \nu`, an expansion of the exact step to second order in 1/N gives
 
 .. math::
     \xi_l &= a + \tfrac12\rho^2, \qquad \xi_\theta = -\rho w + \tfrac12\rho^2\cot\theta, \\
@@ -44,7 +31,20 @@ Then the teacher drifts, which adds :math:`2\delta` to :math:`D_{\theta\theta}` 
 .. math:: M_0 = p_f + (1-2p_f)\Phi(\gamma\kappa), \quad M_1 = (1-2p_f)\varphi(\gamma\kappa), \quad
           M_2 = M_0 - \gamma\kappa M_1
 
-under the density :math:`2\varphi(\kappa)`. So F, D and b are averages over the stability alone (`step`).
+under the density :math:`2\varphi(\kappa)`. So F, D and b are averages over the stability alone
+(`compute_step_moments`).
+
+**Coordinates.** We integrate in :math:`(\log l, \log\theta)`, with :math:`\xi_\theta/\theta` and
+:math:`b_\theta/\theta - \langle\xi_\theta^2\rangle/2\theta^2`. There C and m stay of order 1 for arbitrarily small
+:math:`\theta`: the relative variance of eps_g is C/N, its relative bias (m + C/2)/N.
+
+**Limits of validity** (measured with 1e5 seeds from random weights, t = 1 to 50). At N = 100 the corrected eps_g of all
+shipped rules deviates by at most 0.05 % (2.3 standard errors), and variances by 0 to 3 %. At N = 10 it deviates by up
+to 0.4 % (Hebb), 0.7 % (textbook AdaTron), 1.0 % (perceptron, whose variance is 1.23 times the predicted one at t = 50)
+and 2.9 % (AdaTron, 1.43 times). The AdaTron's variance diverges as its learning rate tends to 3: at late times the
+textbook rule has the variance :math:`\eta(20 - 15\eta + 3\eta^2)/5(3 - \eta)`. With label noise the AdaTron's length
+tends to :math:`\eta/2`, where fluctuations of this order vanish
+(`statmech.results.comparison.find_resolved_std_mask`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""State of students that learn online: one student and one pair represent all students with equal starts.
+"""State of students that learn online, and the terms in a student's rates of log l and y = 1 - R.
 
-Terms in one student's rates of log l and y = 1 - R, derived in `theory.online.order_parameter_equations`.
+States: one student and one pair represent all students with equal starts.
 
-The arithmetic works for any arrays, so that theories without JAX (`theory.classification.attentive_perceptron`) can use
-it.
+Rate terms: the terms in one student's rates are derived in `theory.online.order_parameter_equations`. The arithmetic
+works for any arrays, so that theories without JAX (`theory.classification.attentive_perceptron`) can use it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-r"""Descent on stored examples for N -> infinity: the ladder of directions, on samples of the examples.
+r"""Descent on stored examples for N -> infinity, simulated on samples of examples and weights.
 
-A step of descent uses the matrix X of the examples' inputs, divided by :math:`\sqrt N`, twice: in the fields of the
-weights, and in the force :math:`X^T\mathbf G` of the slopes G of the loss. The weights move only in the direction of
-this force. They are represented by components in orthonormal directions :math:`e_0 = \mathbf w^*/\sqrt N, e_1, \dots`,
-whose images on the examples are :math:`A_k = Xe_k`. The slopes are represented in orthonormal directions
-:math:`f_1, f_2, \dots` in the space of examples, :math:`\langle f_jf_k\rangle = \delta_{jk}` with <> the mean over
-examples. With g the norm of the component of G orthogonal to the earlier f's,
+**Ladder of directions.** A step of descent uses the matrix X of the examples' inputs, divided by :math:`\sqrt N`,
+twice: in the fields of the weights, and in the force :math:`X^T\mathbf G` of the slopes G of the loss. If the weights
+move only in the direction of this force (`DirectionLadder`), they are represented by components in orthonormal
+directions :math:`e_0 = \mathbf w^*/\sqrt N, e_1, \dots`, whose images on the examples are :math:`A_k = Xe_k`. The
+slopes are represented in orthonormal directions :math:`f_1, f_2, \dots` in the space of examples,
+:math:`\langle f_jf_k\rangle = \delta_{jk}` with <> the mean over examples. With g the norm of the component of G
+orthogonal to the earlier f's,
 
 .. math::
 
@@ -27,12 +28,10 @@ with these lie within the earlier e's. Its component in the newest f is the prod
 themselves, which dynamical mean-field theory describes by response functions. It is valid for discontinuous slopes as
 well as for smooth slopes. No iteration is needed, and each step depends only on the state after the previous step.
 
-Descent on stored examples for N -> infinity, with steps that act on single weights.
-
-Soft thresholds, signs and Adam change the weights in directions other than the forces of the examples, and their effect
-depends on the distribution of the teacher's weights. Weights are therefore sampled, just as examples are. Their
-directions :math:`e_k` are orthonormal in the mean over weights, and the first one is the teacher. The matrix X of the
-inputs over :math:`\sqrt N` is multiplied from both sides:
+**Steps that act on single weights** (`TwoSided`). Soft thresholds, signs and Adam change the weights in directions
+other than the forces of the examples, and their effect depends on the distribution of the teacher's weights. Weights
+are therefore sampled, just as examples are. Their directions :math:`e_k` are orthonormal in the mean over weights, and
+the first one is the teacher. The matrix X of the inputs over :math:`\sqrt N` is multiplied from both sides:
 
 - by the weights, for their fields. The component of the weights orthogonal to the known e's gives a new e, with the
   image :math:`A = \xi + \alpha^{-1/2}\sum_j\langle B_je\rangle f_j`.
@@ -45,10 +44,9 @@ known from earlier products from the other side, since
 
 .. math:: h = \sum_k\langle e_kz\rangle A_k, \qquad X^T\mathbf G = \sqrt\alpha\,\sum_j\langle f_jG\rangle B_j .
 
-If steps follow only the forces, a new e is the normal part of the newest B, and the equations reduce to
-`theory.stored_examples.descent_dynamics`.
+If steps follow only the forces, a new e is the normal part of the newest B, and the equations reduce to the ladder.
 
-Replicas of a descent: means and standard errors of its variables over independently scrambled samples.
+**Replicas.** The curves of a descent are means over independently scrambled samples, with standard errors.
 """
 
 from __future__ import annotations

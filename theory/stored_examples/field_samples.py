@@ -11,15 +11,9 @@ order, but the positions within the intervals are common to all columns of a rep
 for S positions and reused for all columns, and the numbers of each column have the exact mean and variance. Columns are
 used in the order in which they are needed, so that a longer run extends a shorter run.
 
-**Matching**: a new normal is made orthogonal to all known vectors of samples: the teacher's field, the noise, earlier
-normals and slopes. Then the square loss, whose slopes are linear in these vectors, is exact with any number of samples.
-Slopes of a smooth loss soon have no new part, so that the number of directions stays far below the number of steps.
-With a kink, a bend or batches each step has a new part, and matching hardly reduces the error.
-
-Generators of Sobol's net, the numbers that the binary digits of a point's index add to its coordinates.
-
-Column d has a primitive polynomial :math:`x^m + c_1x^{m-1} + \dots + 1` over the field of two elements, and m odd
-numbers :math:`v_1,\dots,v_m` with :math:`v_j < 2^j`. Further numbers follow, digit by digit modulo 2,
+**Generators** of the net are the numbers that the binary digits of a point's index add to its coordinates. Column d has
+a primitive polynomial :math:`x^m + c_1x^{m-1} + \dots + 1` over the field of two elements, and m odd numbers
+:math:`v_1,\dots,v_m` with :math:`v_j < 2^j`. Further numbers follow, digit by digit modulo 2,
 
 .. math:: v_j = 2c_1v_{j-1}\oplus 2^2c_2v_{j-2}\oplus\dots\oplus 2^mv_{j-m}\oplus v_{j-m},
 
@@ -27,6 +21,11 @@ and the generator of the j-th digit is :math:`v_j/2^j`.
 
 SciPy tabulates 21,201 columns by Joe & Kuo, SIAM J. Sci. Comput. 30, 2635 (2008). The first 64 columns are repeated
 here, since importing `scipy.stats` takes longer than most theory calculations that need them.
+
+**Matching**: a new normal is made orthogonal to all known vectors of samples: the teacher's field, the noise, earlier
+normals and slopes. Then the square loss, whose slopes are linear in these vectors, is exact with any number of samples.
+Slopes of a smooth loss soon have no new part, so that the number of directions stays far below the number of steps.
+With a kink, a bend or batches each step has a new part, and matching hardly reduces the error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-r"""Order parameters of learners of P = alpha N stored examples, in the limit N -> infinity.
+r"""Learning curves of learners of P = alpha N stored examples for N -> infinity, and a bound on mistakes.
 
 Inputs :math:`\xi\sim N(0, I)`, labels :math:`S = \pm\mathrm{sgn}(\mathbf w^*\cdot\xi)`, flipped with probability
 :math:`p_f`. Write :math:`a = (1-2p_f)\sqrt{2/\pi}` for the correlation of label and teacher's field,
-:math:`\theta` for the angle between student and teacher, :math:`R = \cos\theta`, :math:`s = \sin\theta`.
+:math:`\theta` for the angle between student and teacher, :math:`R = \cos\theta`, :math:`s = \sin\theta`. One dataset
+contains the curves of all learners.
 
 **Hebb**, :math:`\mathbf w = \sum_\mu S^\mu\xi^\mu`, has the signal :math:`\alpha a` parallel to the teacher and the
 noise :math:`\sqrt\alpha` perpendicular to it: :math:`\tan\theta = 1/(a\sqrt\alpha)`.
@@ -39,13 +40,11 @@ one for all :math:`\alpha`:
 :math:`\cot\theta = \alpha a\,[k\,\Phi(k) + \varphi(k)]`, so that only one unknown remains, k. With noise the stability
 vanishes at :math:`\alpha_c(p_f)`. For larger :math:`\alpha` no perceptron classifies all examples correctly.
 
-Learning curves of all learners of stored examples, in one dataset.
-
-Upper bound on the number of mistakes before a perceptron classifies all examples correctly.
-
-(Block 1962, Novikoff 1962.) Let a student :math:`\mathbf u` of length 1 have a margin :math:`\mathbf u\cdot\mathbf
-z\ge\gamma>0` on all examples times labels z, and let :math:`|\mathbf z|\le R`. Starting at w = 0, every mistake adds a
-z with :math:`\mathbf w\cdot\mathbf z\le 0`, so that after M mistakes
+**Mistake bound** (Block 1962, Novikoff 1962). The number of mistakes before a perceptron classifies all examples
+correctly is bounded. Let a student :math:`\mathbf u` of length 1 have a margin
+:math:`\mathbf u\cdot\mathbf z\ge\gamma>0` on all examples times labels z, and let :math:`|\mathbf z|\le R`, where R and
+:math:`\gamma` differ from the symbols above. Starting at w = 0, every mistake adds a z with
+:math:`\mathbf w\cdot\mathbf z\le 0`, so that after M mistakes
 
 .. math:: \mathbf u\cdot\mathbf w \ge M\gamma, \qquad |\mathbf w|^2 \le M R^2, \qquad\text{so}\quad M \le (R/\gamma)^2
 

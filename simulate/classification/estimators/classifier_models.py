@@ -1,8 +1,7 @@
 r"""Scikit-learn models of a study's classifiers, and counts of the weights and features of fitted models.
 
-Optimal brain damage on a single sigmoid unit (Le Cun, Denker & Solla 1989), as used by Jackson & Craven.
-
-The unit is trained to minimal cross-entropy. Then the weight of smallest saliency
+`PrunedPerceptron` is a single sigmoid unit with optimal brain damage (Le Cun, Denker & Solla 1989), as used by Jackson
+& Craven. The unit is trained to minimal cross-entropy. Then the weight of smallest saliency
 
 .. math:: s_i = \tfrac12 h_{ii}w_i^2, \qquad h_{ii} = \sum_x p(x)(1-p(x))\,x_i^2,
 

@@ -1,20 +1,21 @@
-r"""Base class of the linear estimators, which learn from examples multiplied by their labels.
+r"""Base classes of the linear classifiers, example weights, margin-based updates, and the perceptron.
 
-Example weights, the products of sample and class weights, and their effect on a learner's passes.
+Classes: `OneAgainstRestClassifier` is the base class of all classifiers, with one student for two classes, otherwise
+one student per class against the rest. `LinearClassifier` is the base class of linear classifiers, which learn from
+examples multiplied by their labels.
 
-Examples of weight 0 are dropped. A learner that visits examples in turn draws the visits of a pass in proportion to the
-weights, by systematic resampling: an example of relative weight p receives np of n visits, rounded up or down at
-random. Equal weights have no effect.
+Example weights are the products of sample and class weights. Examples of weight 0 are dropped. A learner that visits
+examples in turn draws the visits of a pass in proportion to the weights, by systematic resampling: an example of
+relative weight p receives np of n visits, rounded up or down at random. Equal weights have no effect.
 
-Base class of all classifiers: one student for two classes, otherwise one student per class against the rest.
+Updates: margin-based learners add each example whose margin does not exceed theta,
 
-Updates of margin-based learners, which add each example whose margin does not exceed theta.
+.. math:: \mathbf w \leftarrow \mathbf w + s\,y\,\mathbf x \quad\text{if}\quad y\,\mathbf w\cdot\mathbf x \le \theta,
 
-.. math:: \mathbf w \leftarrow \mathbf w + s\,y\,\mathbf x \quad\text{if}\quad y\,\mathbf w\cdot\mathbf x \le \theta
+where y is the label, and the updates differ in the strength s. The constant feature of a bias is one component of x.
 
-The label is y, and the updates differ in the strength s. The constant feature of a bias is one component of x.
-
-Daume's perceptron for scikit-learn (A Course in Machine Learning, chapter 3), and its averaged and voted forms.
+Perceptron: Daume's perceptron for scikit-learn (A Course in Machine Learning, chapter 3), with its averaged and voted
+forms.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 r"""MinOver and AdaTron for scikit-learn: perceptrons of large stability.
 
-Both take the same steps as the learners of `simulate.learners`, one data set at a time and without compiling for its
-shape: `simulate.classification.estimators.stability` and `simulate.classification.estimators.stability`, imported by
-the first fit.
+Both take the same steps as the learners of `simulate.learners`, but for one data set at a time and without compiling
+for its shape. Both work in blocks that omit examples without influence on the result.
 
-AdaTron in blocks of epochs that visit only the examples whose strengths can change.
-
-AdaTron visits all examples in turn (`simulate.learners.adatron`), but an example of strength 0 and field
+**AdaTron** visits all examples in turn (`simulate.learners.adatron`), but an example of strength 0 and field
 :math:`e_\nu=\mathbf w\cdot\mathbf z^\nu\ge 1` does not change. While the student moves by less than a radius r from its
 position at a block's start, an example does not change if
 
@@ -17,12 +14,10 @@ The steps are exactly AdaTron's. The distance from the start is measured at the 
 lengths of the steps are added. A visit costs O(N), with N at most P: with more features than examples, the examples are
 expressed in a basis of the space that they span.
 
-MinOver in blocks of updates restricted to candidates for the smallest field, verified after each block.
-
-MinOver repeatedly adds the example of smallest field (`simulate.learners.minover`). An update needs the minimum of the
-fields :math:`e_\nu=\mathbf z^\nu\cdot\sum_\mu x_\mu\mathbf z^\mu` and a row of their Gram matrix. Here both are
-restricted to *candidates*. After a block of S updates, with :math:`\Delta_s` the sum of its first s examples, every
-other field was
+**MinOver** repeatedly adds the example of smallest field (`simulate.learners.minover`). An update needs the minimum of
+the fields :math:`e_\nu=\mathbf z^\nu\cdot\sum_\mu x_\mu\mathbf z^\mu` and a row of their Gram matrix. Within a block
+both are restricted to *candidates*, and the block is verified at its end. After a block of S updates, with
+:math:`\Delta_s` the sum of its first s examples, every other field was
 
 .. math:: e_\nu(s) = e_\nu(0) + \mathbf z^\nu\cdot\Delta_s
           \ge \Bigl(1-\frac sS\Bigr)e_\nu(0) + \frac sS\,e_\nu(S) - \rho\,|\mathbf z^\nu|, \qquad
