@@ -63,7 +63,7 @@ def vectors(cell, seeds, rng):
     if cell.start is not None:
         basis = np.stack([np.linalg.qr(np.vstack([b, j]).T)[0].T for b, j in zip(B, J, strict=True)]) * np.sqrt(N)
         basis *= np.sign(np.einsum("sn,sn->s", basis[:, 0], B))[:, None, None]
-        J = np.einsum("kj,sjn->skn", cell.coordinates, basis)
+        J = np.einsum("kj,sjn->skn", cell.start_coordinates, basis)
     found = []
     for step in range(round(T[-1] * N)):
         x = rng.standard_normal((seeds, N)) * np.sqrt(spread / N)
@@ -150,8 +150,8 @@ def test_a_scenario_of_few_groups_runs_on_their_order_parameters():
     scenario = Scenario(rule="hebb", K=[1, 3], N=[60, 100], t=1, seeds=2, inputs={"spectrum": [0.5, 1.5]})
     assert [cell.num_gram_variance_groups for cell in scenario.cells()] == [2, 2, 0, 2]
     assert {it.strip(") ").split(".")[-1] for it in simulate.run(scenario).source.split(";")} == {
-        "gram_of_groups",
-        "vectors",
+        "grouped_gram_engine",
+        "weight_vector_engine",
     }
 
 

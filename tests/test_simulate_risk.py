@@ -108,7 +108,7 @@ def descended(monkeypatch, loss, **changed):
     one, _, _ = problem(loss, "l2", 60)
     exact = minimise(one)
     monkeypatch.setattr(problems, "LARGE_PROBLEM_DIMENSION", N)
-    for name, value in ({"SHARE": 1} | changed).items():
+    for name, value in ({"MAX_CG_STEPS_DIVISOR": 1} | changed).items():
         monkeypatch.setattr(newton, name, value)
     return one, minimise(one), exact
 
@@ -122,7 +122,9 @@ def test_conjugate_gradients_reach_the_minimum_of_exact_steps_with_a_certificate
     assert bound_relative_gap(one, found.w) <= 2 * newton.NEWTON_GAP_TOL
 
 
-@pytest.mark.parametrize("wrong", [{"SHARE": N}, {"_conjugate": lambda problem, x, gradient: 1e-3 * x @ problem.B}])
+@pytest.mark.parametrize(
+    "wrong", [{"MAX_CG_STEPS_DIVISOR": N}, {"_conjugate": lambda problem, x, gradient: 1e-3 * x @ problem.B}]
+)
 def test_exact_steps_are_taken_where_conjugate_gradients_are_slow_or_wrong(monkeypatch, wrong):
     _, found, exact = descended(monkeypatch, "logistic", **wrong)
     np.testing.assert_array_equal(found.w, exact.w)

@@ -71,7 +71,7 @@ def test_a_lock_file_that_its_owner_removes_meanwhile_is_no_lock(path, monkeypat
             (path.parent / ".simulation.zarr.lock").unlink()
         return plain(file)
 
-    monkeypatch.setattr("statmech.stores.locks.system.try_lock", removed)
+    monkeypatch.setattr("statmech.stores.locks.operating_system.try_lock", removed)
     with lock_store(path):
         assert len(tries) == 2
         assert f"process {os.getpid()} on " in find_writing_process(path)
@@ -112,7 +112,7 @@ def test_a_disk_without_locks_is_named_with_what_to_do(path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("statmech.stores.locks.system.try_lock", fail)
+    monkeypatch.setattr("statmech.stores.locks.operating_system.try_lock", fail)
     with pytest.raises(
         StoreError, match=r"simulation\.zarr\.\w+: cannot be locked: No locks available\. Store results"
     ):

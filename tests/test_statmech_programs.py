@@ -537,7 +537,7 @@ for os.environ["STATMECH_CACHE"] in sys.argv[1:]:
     assert os.wait()[1] == 0
 """
 MODULES = (
-    "simulate.online.gram_engine simulate.learners.cyclic_learning simulate.learners.minover "
+    "simulate.learners.cyclic_learning simulate.learners.minover simulate.online.gram_engine "
     "theory.online.order_parameter_equations"
 )
 

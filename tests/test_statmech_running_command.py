@@ -74,8 +74,7 @@ def test_an_option_in_a_message_is_that_of_a_command_in_it_or_of_the_running_one
 
 def test_options_in_messages_of_the_command_line_are_of_the_commands_that_print_them():
     printed_by = {
-        "execution.py": ("run", "simulate"),
-        "steps.py": ("run", "simulate"),
+        "run_steps.py": ("run", "simulate"),
         "jobs.py": [name for name in WITH_DATA if "--out" in COMMANDS[name]],
     }
     for path in (ROOT_FOLDER / "statmech" / "cli").glob("*.py"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import tracemalloc
 import types
 from dataclasses import replace
@@ -138,10 +139,11 @@ PLANTED = {  # what theory says, and what a mistaken theory would
 
 
 @pytest.mark.parametrize(("right", "wrong"), PLANTED.values(), ids=PLANTED.keys())
-def test_planted_errors_are_seen(right, wrong):
+def test_planted_errors_are_seen(right, wrong, monkeypatch):
     source = inspect.getsource(descent_dynamics)
     assert source.count(right) == 1
     mistaken = types.ModuleType("mistaken")
+    monkeypatch.setitem(sys.modules, "mistaken", mistaken)  # where dataclasses look for their annotations
     exec(source.replace(right, wrong), mistaken.__dict__)
     keys = {"loss": "square", "flip": 0.1, "alpha": 2, "lam": 0.5, "eta": 0.2, "epochs": [10]}
     this = cell(**keys, batch=0.5, sampling="replacement")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 from dataclasses import dataclass, replace
 
@@ -169,6 +170,7 @@ def test_planted_errors_do_not_lead_to_the_minimum(right, wrong, monkeypatch):
     source = inspect.getsource(descent_dynamics)
     assert source.count(right) == 1
     mistaken = types.ModuleType("mistaken")
+    monkeypatch.setitem(sys.modules, "mistaken", mistaken)  # where dataclasses look for their annotations
     exec(source.replace(right, wrong), mistaken.__dict__)
     monkeypatch.setattr(descent_dynamics, "TwoSided", mistaken.TwoSided)
     assert not from_the_minimum(LASSO)[0].max() < 0.02

@@ -32,6 +32,7 @@ class CompiledLoop:
 
     def dispatcher(self) -> Any:
         """Return Numba's dispatcher, compiling the function first if necessary."""
+        require_modules("a compiled loop", "estimators", "numba")
         import numba
         from numba.core.compiler_lock import global_compiler_lock
 
@@ -50,5 +51,4 @@ class CompiledLoop:
 
 def compile_loop(signature: str) -> Callable[[Callable[..., Any]], CompiledLoop]:
     """Make a decorator that compiles a loop for arguments of this signature."""
-    require_modules("a compiled loop", "estimators", "numba")
     return partial(CompiledLoop, signature)

@@ -83,7 +83,8 @@ def draw_rows(cell: LabelledRowsCell, key: int, seed: int) -> RowSplit:
         The key of the experiment's random numbers, and the run.
     """
     rows = len(cell.table.Z)
-    rng = make_random_stream(INPUT_STREAM, rows=rows, population=type(cell.population).__name__, key=key, seed=seed)
+    name = cell.population.random_stream_name
+    rng = make_random_stream(INPUT_STREAM, rows=rows, population=name, key=key, seed=seed)
     return cell.population.draw(rng, rows, cell.P)
 
 

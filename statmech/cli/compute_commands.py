@@ -20,7 +20,8 @@ from statmech.inputs.table_columns import MissingPolicy
 if TYPE_CHECKING:
     import numpy as np
 
-    from statmech.cli.jobs import ExecutionSettings, Job
+    from statmech.cli.jobs import Job
+    from statmech.cli.run_steps import ExecutionSettings
 
 
 DEFAULT_RUN_FIGURE_FORMATS = frozenset({"png"})  # default of `run`: SVG and PDF take longer than small simulations
@@ -68,7 +69,8 @@ def simulate(options: SimulateOptions) -> None:
 
 def _prepare_job_and_execution(options: SimulateOptions) -> tuple[Job, ExecutionSettings]:
     """Read and check the config, the data sets and the execution settings that the options select."""
-    from statmech.cli.jobs import execution_from_options, job_from_source, set_data_folder
+    from statmech.cli.jobs import job_from_source, set_data_folder
+    from statmech.cli.run_steps import execution_from_options
 
     set_data_folder(options.data_dir)
     return job_from_source(options, data=True), execution_from_options(options)

@@ -1,13 +1,18 @@
 """The steps of a run: simulate, solve, compare, draw.
 
-Each step reuses stored results, and writes the missing ones. Logged events of a run become messages to the user.
+Each step reuses stored results, and writes the missing ones. Logged events of a run become messages to the user. The
+execution settings select the full sweep or a shard, a memory limit, and the local process or Dask workers.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,7 +20,7 @@ import typer
 from statmech.cli.printing import print
 from statmech.errors import ConfigError, DamagedStoreError
 from statmech.stores.dataset import decode_attributes
-from statmech.stores.shards import get_shard_path, list_stores
+from statmech.stores.shards import MAX_SHARDS, get_shard_path, list_stores
 from statmech.stores.zarr_store import format_version
 
 if TYPE_CHECKING:
@@ -25,12 +30,87 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simulate.execution.store_runs import Outcome
-    from statmech.cli.jobs import ExecutionSettings, Job
+    from statmech.cli.jobs import Job
     from statmech.cli.options import SimulateOptions
     from statmech.keys.figure_key import Composition
     from statmech.keys.scenario import AbstractScenario
     from statmech.results.results import Results
     from statmech.stores.store_status import Verification
+
+
+MIN_MEMORY_LIMIT, MAX_MEMORY_LIMIT = 2**20, 2**63  # bytes
+
+
+@dataclass(frozen=True)
+class ExecutionSettings:
+    """Execution settings: shard (k, n), memory limit in bytes, Dask cluster, seconds to wait for workers."""
+
+    shard: tuple[int, int] = (1, 1)
+    memory: int | None = None
+    dask: str | None = None
+    patience: float | None = None
+
+    def get_simulator(self) -> Callable[..., Outcome]:
+        """Return the function that simulates a scenario into a store."""
+        if self.dask is not None:
+            from simulate.execution.dask_cluster import run_on_cluster
+
+            return partial(run_on_cluster, self.dask, patience=self.patience)
+        from simulate.execution.store_runs import run_into
+
+        return partial(run_into, shard=self.shard, memory=self.memory)
+
+
+def execution_from_options(options: SimulateOptions) -> ExecutionSettings:
+    """Return the execution settings selected by command-line options.
+
+    Raises `ConfigError` for options that exclude each other.
+    """
+    shard, memory = _parse_shard(options.shard), _parse_memory(options.memory)
+    if options.dask is not None:
+        _check_dask_options(options)
+    return ExecutionSettings(shard, memory, options.dask, options.patience)
+
+
+def _parse_shard(text: str | None) -> tuple[int, int]:
+    """Return the shard (k, n) selected by --shard, or (1, 1) for the full sweep."""
+    if text is None:
+        return 1, 1
+    if text == "slurm":
+        return _get_slurm_shard()
+    numbers = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+    if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]) <= MAX_SHARDS:
+        raise ConfigError(f"--shard {text}: must be K/N with integers 1 <= K <= N <= {MAX_SHARDS}, or slurm")
+    return int(numbers[1]), int(numbers[2])
+
+
+def _get_slurm_shard() -> tuple[int, int]:
+    first, last, k = (os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("MIN", "MAX", "ID"))
+    if first is None or last is None or k is None:
+        raise ConfigError("--shard slurm: this is not a task of a job array (SLURM_ARRAY_TASK_ID is not set)")
+    return int(k) - int(first) + 1, int(last) - int(first) + 1
+
+
+def _parse_memory(text: str | None) -> int | None:
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    if text is None:
+        return None
+    try:
+        size = TypeAdapter(ByteSize).validate_python(text)
+    except (ValidationError, OverflowError):
+        size = ByteSize(0)
+    if not MIN_MEMORY_LIMIT <= size < MAX_MEMORY_LIMIT:
+        raise ConfigError(f"--memory {text}: must be a size of at least 1 MiB, such as 500MB or 4GiB")
+    return int(size)
+
+
+def _check_dask_options(options: SimulateOptions) -> None:
+    from simulate.execution.dask_cluster import check_cluster_name
+
+    if options.shard is not None or options.memory is not None:
+        raise ConfigError("--dask distributes the sweep among workers with their own memory: omit --shard and --memory")
+    check_cluster_name(str(options.dask))
 
 
 def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:

@@ -244,6 +244,7 @@ class TablePopulation(ABC):
     """A population of rows. Subclasses define `draw` and may override `max_examples`."""
 
     label: ClassVar[str]
+    random_stream_name: ClassVar[str]  # part of the seed of the random rows
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, rows: int, P: int) -> RowSplit:
@@ -269,6 +270,7 @@ class ResampledTablePopulation(TablePopulation):
     """The table itself: examples are drawn with replacement, and all rows are test rows."""
 
     label: ClassVar = "all rows"
+    random_stream_name: ClassVar = "Table"
     equation: ClassVar = r"P(\mathbf x, y) = \tfrac1n\sum_{i=1}^n\delta(\mathbf x - \mathbf x_i)\,\delta_{y, y_i}"
 
     def draw(self, rng: np.random.Generator, rows: int, P: int) -> RowSplit:
@@ -280,6 +282,7 @@ class HeldOutRowsPopulation(TablePopulation):
     """The population behind the table: examples are drawn without replacement, and all other rows are test rows."""
 
     label: ClassVar = "held-out rows"
+    random_stream_name: ClassVar = "HeldOut"
     equation: ClassVar = r"(\mathbf x_i, y_i) \sim P(\mathbf x, y), \quad i = 1 \ldots n"
 
     def draw(self, rng: np.random.Generator, rows: int, P: int) -> RowSplit:
