@@ -1,13 +1,14 @@
-r"""Variables divided by another variable: by its value in theory or, without theory, by its mean over runs.
+r"""Data derived for figures: exponents of power laws, the last recorded students, and ratios of variables.
 
-Exponents of power laws, fitted to means over runs.
+Exponents: the exponent of :math:`y\propto x^a` is the slope of a straight line through :math:`\log\langle y\rangle`
+against :math:`\log x`, where y is averaged over runs. The line is fitted by least squares to the upper half of the
+logarithmic range of x, where power laws of large x appear. The error is computed by a jackknife over runs, because
+points of the same runs at several times are correlated, so that the scatter about the line underestimates the error.
 
-The exponent of :math:`y\propto x^a` is the slope of a straight line through :math:`\log\langle y\rangle` against
-:math:`\log x`, fitted by least squares to the upper half of the logarithmic range of x, where power laws of large x
-appear. The error is computed by a jackknife over runs, because points of the same runs at several times are correlated,
-so that the scatter about the line underestimates the error.
+Stored examples: the students that were recorded last, and the scale of the alpha axis.
 
-Helpers for figures of stored examples: last recorded students, and scale of the alpha axis.
+Ratios: `divide_variables` divides variables by the theoretical value of another variable or, without theory, by its
+mean over runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-r"""Labels of axes, curves and values, in mathtext for figures and in plain letters for browsers.
+"""Labels of axes, curves and values, and texts on the keys of a scenario in captions and titles.
 
-The keys of a scenario in captions and titles, with their symbols or in words.
+Labels use mathtext in figures and plain letters in browsers. In captions and titles a key appears as its symbol or in
+words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-r"""Theory of a scenario of any kind, as a dataset.
+"""Theory of a scenario of any kind as a dataset, on the grid of its sweep or as smooth lines.
 
-Warnings about optima at an edge of the search range, where the true optimum may lie outside.
+Smooth lines are solved on a dense grid along one axis that does not depend on the simulated grid.
 
-Smooth lines of theory, solved on a dense grid along one axis that does not depend on the simulated grid.
+Warnings: `describe_optima_at_edges` describes optima at an edge of the search range, where the true optimum may lie
+outside.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The charts of the explorer: one per chosen variable, with switches that apply to all charts.
+"""The charts of an explorer page, with their content at one time, their switches and their caption.
 
-The content of the explorer's charts at one time, and its caption.
+Content: results that are drawn at one time, with their layout and caption (`ChartContent`).
+
+Charts: one chart per chosen variable, with switches that apply to all charts (`ExplorerCharts`).
 """
 
 from __future__ import annotations

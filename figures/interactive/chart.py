@@ -1,6 +1,6 @@
 """An interactive chart: theory as lines, simulation as points with standard errors, values under the pointer.
 
-A smooth line through solved values, in the linear or logarithmic coordinates of a chart.
+Between solved values a line is interpolated smoothly, in the linear or logarithmic coordinates of the chart.
 """
 
 from __future__ import annotations

@@ -1,8 +1,15 @@
-r"""An interior point method for losses and penalties with kinks, and for constraints.
+r"""An interior-point method for losses and penalties with kinks and for constraints, with an active-set solution.
 
-A loss is split into a part g without kinks and intervals of slopes (`parts`, `boxes`); the penalty l1 is the interval
-from -l1 to l1 of the slopes of the weights themselves. Let :math:`\Theta` be g'' plus the inverse softnesses of an
-example's intervals, and D = l2 plus the inverse softness of a weight's interval. Each step solves
+A loss is split into a part g without kinks and intervals of slopes (`LossParts`). The penalty l1 is the interval from
+-l1 to l1 of the slopes of the weights themselves.
+
+Interval of slopes: a term :math:`\max_a a z` over the slopes a from `low` to `high`, with z = s - r, s and r >= 0,
+costs high s - low r. At its minimum s (high - a) = 0 and r (a - low) = 0. The method sets both products to a small
+positive number, which decreases from step to step. An infinite bound forbids one sign of z: two infinite bounds force
+z = 0. The slopes, slacks and distances are stored as `BoundedSlopes`.
+
+Steps: let :math:`\Theta` be g'' plus the inverse softnesses of an example's intervals, and D = l2 plus the inverse
+softness of a weight's interval. Each step solves
 
 .. math:: (D + B^\top\Theta B)\,d\mathbf w = \mathbf b
 
@@ -10,25 +17,19 @@ in min(N, P) dimensions: for P < N by :math:`(BD^{-1}B^\top + \Theta^{-1})\,q = 
 constraints, where :math:`\Theta^{-1} = 0`. Predictor and corrector follow Mehrotra, SIAM J. Optim. 2, 575 (1992).
 If the slope of g is not linear, a step ends where F, with -mu times the logarithms of all slacks, is minimal along the
 step; without the corrector F decreases along every step.
-Where rounding ends the steps too early, `active_set` solves the equations of the minimum.
-**Certificate**: `certificates`, with these slopes.
 
-Terms with kinks, :math:`\max_a a z` over an interval of slopes a, and their interior-point steps.
+Certificate: the bound of `simulate.convex.objective_and_certificates`, with the slopes of the method.
 
-With z = s - r, s and r >= 0, a term of slopes from `low` to `high` costs high s - low r. At its minimum
-s (high - a) = 0 and r (a - low) = 0. An interior point method sets both products to a small positive number, which
-decreases from step to step. An infinite bound forbids one sign of z: two infinite bounds force z = 0.
-
-Active-set solution for the minimum near a given state of an interior point method.
-
-The active set consists of the nonzero weights, and of the examples on kinks or between bends. With the other weights 0,
-and the other slopes at the ends of their intervals, the minimum solves the linear equations
+Active set: where rounding ends the steps too early, `solve_active_set` solves the equations of the minimum near the
+last state. The active set consists of the nonzero weights, and of the examples on kinks or between bends. With the
+other weights 0, and the other slopes at the ends of their intervals, the minimum solves the linear equations
 
 .. math:: l_2\mathbf w + B^\top\mathbf a + l_1\,\mathrm{sgn}\,\mathbf w = 0, \qquad x_\mu - k = \gamma a_\mu .
 
-An interior method stalls before full accuracy if fewer weights than examples are nonzero, for example when a sparse
-teacher is recovered: its matrix becomes singular. Here a weight becomes 0 if the solution reverses its sign, and free
-if its slope exceeds l1, until the set no longer changes (Hintermüller, Ito & Kunisch, SIAM J. Optim. 13, 865, 2002).
+An interior-point method stalls before full accuracy if fewer weights than examples are nonzero, for example when a
+sparse teacher is recovered: its matrix becomes singular. Here a weight becomes 0 if the solution reverses its sign, and
+free if its slope exceeds l1, until the set no longer changes (Hintermüller, Ito & Kunisch, SIAM J. Optim. 13, 865,
+2002).
 """
 
 from __future__ import annotations

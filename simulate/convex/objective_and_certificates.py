@@ -1,18 +1,12 @@
-r"""Decomposition of a loss into a part without kinks and intervals of slopes.
+r"""The objective of a convex fit, certificates for its minimum, and losses split at their kinks.
 
-An interval [low, high] of slopes a at k adds the maximum of :math:`a(x-k)-\gamma a^2/2` over a to the loss: a kink if
-the `give` :math:`\gamma` is 0, else a parabola that becomes linear where its slope reaches an end. Without give, two
-infinite ends are the constraint x = k, and one infinite end is x >= k or x <= k.
+**Objective.** A learner minimises :math:`F(\mathbf w) = \sum_\mu\ell(x_\mu) + l_1|\mathbf w|_1 +
+\tfrac{l_2}2|\mathbf w|^2`. The arguments of the loss are linear in the weights, x = c + B w. For labels they are the
+stabilities y h: row mu of B is :math:`y^\mu\mathbf x^\mu/\sqrt N` and c = 0. For real outputs they are the residuals
+y - h: row mu is :math:`-\mathbf x^\mu/\sqrt N` and c = y. The last weights may have no penalty, like an intercept.
 
-The objective, :math:`F(\mathbf w) = \sum_\mu\ell(x_\mu) + l_1|\mathbf w|_1 + \tfrac{l_2}2|\mathbf w|^2`.
-
-The arguments of the loss are linear in the weights, x = c + B w. For labels they are the stabilities y h: row mu of B
-is :math:`y^\mu\mathbf x^\mu/\sqrt N` and c = 0. For real outputs they are the residuals y - h: row mu is
-:math:`-\mathbf x^\mu/\sqrt N` and c = y. The last weights may have no penalty, like an intercept.
-
-An upper bound on the distance of weights from the minimum, for any loss and penalty r.
-
-Let a be slopes, one for each term of the loss. A convex term exceeds its tangent of slope a by at most the `excess`
+**Certificate.** The distance of weights from the minimum has an upper bound for any loss and penalty r. Let a be
+slopes, one for each term of the loss. A convex term exceeds its tangent of slope a by at most the excess
 e(x, a) >= 0, and with :math:`\mathbf v = -B^\top a`
 
 .. math:: F(\mathbf w) - F(\mathbf u) \le \sum_\mu e(x_\mu, a_\mu) + r(\mathbf w) - \mathbf v\cdot\mathbf w
@@ -23,11 +17,14 @@ for every u. The bracket is largest where each weight is :math:`(|v|-l_1)_+/l_2`
 loss is negative. Weights without a penalty add :math:`|v|\,|u - w|`, for u up to `UNPENALISED_WEIGHT_RADIUS` + |w|
 away. All terms are small near the minimum, so that no digits cancel.
 
-A certificate for weights found by any method.
+The weights may be found by any method. The slope a of an example at a kink may have any value between the slopes on
+both sides. If the method does not provide these slopes, they are chosen to satisfy the condition of a minimum,
+:math:`B^\top a + \partial r(\mathbf w) = 0`, in the least-squares sense over nonzero weights.
 
-The slope a of an example at a kink may have any value between the slopes on both sides. If the method does not provide
-these slopes, they are chosen to satisfy the condition of a minimum, :math:`B^\top a + \partial r(\mathbf w) = 0`, in
-the least-squares sense over nonzero weights.
+**Kinks.** A loss is split into a part without kinks and intervals of slopes. An interval [low, high] of slopes a at k
+adds the maximum of :math:`a(x-k)-\gamma a^2/2` over a to the loss: a kink if the `softness` :math:`\gamma` is 0, else a
+parabola that becomes linear where its slope reaches an end. Without softness, two infinite ends are the constraint
+x = k, and one infinite end is x >= k or x <= k.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Simulation of a scenario into a store, chunk by chunk. An interrupted run can be resumed.
+"""Simulation of a scenario into a store, and recomputation of stored runs.
 
-One process writes a store. Several processes share a sweep as shards, each with a store of its own
-(`statmech.stores.shards`).
+Simulation proceeds chunk by chunk, and an interrupted run can be resumed. One process writes a store. Several processes
+share a sweep as shards, each with a store of its own (`statmech.stores.shards`).
 
-Recomputation of stored runs: samples of every version are simulated again and compared bit by bit.
-
-Checksums and fingerprints show that a number has not changed since it was written. Only recomputation shows that
-today's code, with the user's files of today, still gives the same number.
+Recomputation: samples of every version are simulated again and compared bit by bit. Checksums and fingerprints show
+that a number has not changed since it was written. Only recomputation shows that today's code, with the user's files of
+today, still gives the same number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-r"""Effects of perceptron updates on activation, length and projection, as used in two convergence proofs.
+r"""Rosenblatt's perceptron in weight space, and the effects of its updates used in two convergence proofs.
 
-With z an example times its label and :math:`|\mathbf u|=1`, the k-th update :math:`\mathbf w_k=\mathbf w_{k-1}+\mathbf
-z`, made because :math:`a=\mathbf w_{k-1}\cdot\mathbf z\le 0`, gives
+Passes: `iterate_mistakes` finds the mistakes without JAX, for many examples with few features.
+
+Proofs: with z an example times its label and :math:`|\mathbf u|=1`, the k-th update
+:math:`\mathbf w_k=\mathbf w_{k-1}+\mathbf z`, made because :math:`a=\mathbf w_{k-1}\cdot\mathbf z\le 0`, changes
+activation, projection and length such that
 
 .. math:: a' = \mathbf w_k\cdot\mathbf z = a + |\mathbf z|^2, \qquad
           \mathbf u\cdot\mathbf w_k \ge k\gamma, \qquad |\mathbf w_k|^2 \le k R^2
@@ -9,8 +12,6 @@ z`, made because :math:`a=\mathbf w_{k-1}\cdot\mathbf z\le 0`, gives
 if :math:`\mathbf u\cdot\mathbf z\ge\gamma` and :math:`|\mathbf z|\le R` for all examples. The first relation is Daume's
 (3.3) to (3.6), where a bias adds 1 to :math:`|\mathbf x|^2`. The other relations are Block's and Novikoff's. With
 :math:`\mathbf u\cdot\mathbf w\le|\mathbf w|` they give the bound of `theory.mistake_bound`.
-
-Rosenblatt's perceptron in weight space without JAX, for many examples with few features.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-r"""Perceptrons as learners: K students of one teacher, each with the same rule on its own field.
+r"""Perceptrons that learn online, from one teacher or from the teachers of several tasks.
 
-A student's modulation is :math:`f_k = \eta\,\sigma\,g(\sigma u_k, l_k)` with the label :math:`\sigma` and the
-normalised field :math:`u_k = h_k/l_k`. Squared lengths are passed from step to step.
+One teacher: each of K students applies the same rule to its own field. A student's modulation is
+:math:`f_k = \eta\,\sigma\,g(\sigma u_k, l_k)` with the label :math:`\sigma` and the normalised field
+:math:`u_k = h_k/l_k`. Squared lengths are passed from step to step.
 
-Perceptrons that learn several tasks: each step draws the task of its example, whose teacher gives the label.
-
-The step at t = steps/N belongs to task k with the protocol's probability :math:`p_k(t)`
-(`statmech.parameters.task_protocols`), stored in the step rates of a block. One uniform number chooses k by the
-interval of (0, 1) that contains it. The label is flipped if the number lies in the first fraction :math:`p_f` of that
-interval.
+Several tasks: each step draws the task of its example, whose teacher gives the label. The step at t = steps/N belongs
+to task k with the protocol's probability :math:`p_k(t)` (`statmech.parameters.task_protocols`), stored in the step
+rates of a block. One uniform number chooses k by the interval of (0, 1) that contains it. The label is flipped if the
+number lies in the first fraction :math:`p_f` of that interval.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Clear messages for YAML errors: the line, the mistake and the correct form.
+"""A reader of YAML texts of bounded size, with clear messages for errors.
 
-YAML of bounded size: with nesting and aliases, even a small file could exhaust the memory.
+Size: with nesting and aliases, even a small file could exhaust the memory.
+
+Messages contain the line, the mistake and the correct form.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
-r"""Centred distributions of the inputs. `isotropic` distributions have the covariance I/N.
+"""Centred distributions of the inputs, their limits for N -> infinity, and their variance groups in the Gram engine.
+
+Distributions: `isotropic` distributions have the covariance I/N. Errors of students are angles between vectors if the
+distribution of a field depends only on the length of its vector (`has_errors_given_by_angles`), and are measured on new
+inputs otherwise. Inputs with different variances in different directions define their `modes`
+(`statmech.inputs.covariance_modes`); theory needs nothing else.
 
 **To add a distribution** write one class with `draw` and add one line to `INPUTS`: its config name, sweep axis and the
 direct engine follow. In a config, a distribution without parameters is written by its name. Parameters are written as a
 mapping, `inputs: {anisotropic: {spectrum: [0.5, 1.5]}}`, or with the first parameter as the value, `inputs: {spectrum:
-[0.2, 1.8], shares: [0.75, 0.25]}`. Errors of students are angles between vectors if the distribution of a field depends
-only on the length of its vector (`has_errors_given_by_angles`), and are measured on new inputs otherwise. Inputs with
-different variances in different directions define their `modes` (`statmech.inputs.covariance_modes`); theory needs
-nothing else.
+[0.2, 1.8], shares: [0.75, 0.25]}`.
 
-Populations of inputs: properties of a distribution for N -> infinity, as keys of cached solutions.
+Populations: an `InputPopulation` holds the properties of a distribution for N -> infinity, as a key of cached
+solutions.
 
-The number of groups of equal-variance inputs in the Gram engine.
+Gram engine: `count_gram_variance_groups` counts the groups of inputs with equal variance.
 """
 
 from __future__ import annotations

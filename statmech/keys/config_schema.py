@@ -1,9 +1,10 @@
-"""Search for all problems of an invalid scenario, including those hidden by pydantic's first errors.
+"""JSON Schemas of the kinds of scenarios, and a search for all problems of an invalid scenario.
 
-pydantic checks each key separately, and checks combinations of keys only if all are valid. This module also checks the
-valid keys in combination, without the invalid keys, so that a user sees all problems at once.
+Schemas: a JSON Schema lets editors complete and check configs.
 
-JSON Schemas of kinds of scenarios, so that editors can complete and check configs.
+Problems: pydantic checks each key separately, and checks combinations of keys only if all are valid, so that its first
+errors hide further problems. `find_all_problems` also checks the valid keys in combination, without the invalid keys,
+so that a user sees all problems at once.
 """
 
 from __future__ import annotations

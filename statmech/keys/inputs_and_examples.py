@@ -1,6 +1,6 @@
-"""The config key `inputs`: its type, and checks of the distributions of inputs.
+"""The config key `inputs`, and the numbers of examples P = alpha N in scenarios with stored examples.
 
-Numbers of examples P = alpha N in scenarios with stored examples.
+Inputs: the type of the key, and checks of the distributions of inputs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Descriptions of dataset variables. Each kind of scenario lists its own variables.
+"""Descriptions of dataset variables, and the required members of every kind of scenario.
 
-The required members of every kind of scenario.
-
-In addition, a kind defines its keys as fields. Results are computed by its methods `simulate` and `solve`. To simulate
-many seeds in one compiled call, define instead a `Simulator` and a function `solve` in files of the same name in
-`simulate` and `theory`.
+Each kind of scenario lists its own variables, and defines its keys as fields. Results are computed by its methods
+`simulate` and `solve`. To simulate many seeds in one compiled call, define instead a `Simulator` and a function `solve`
+in modules of the same name in `simulate.kinds` and `theory.kinds`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-r"""The standard error of a mean, for plain arrays and for datasets of runs.
+r"""Standard errors of means, the bound on the largest of many deviations from theory, and the number of seeds needed.
 
-The bound on the largest of many deviations if theory is exact, and the seeds needed to judge them.
+**Standard errors** are computed for plain arrays and for datasets of runs.
 
-A deviation in standard errors, :math:`t = \sqrt n\,(\overline x - x_\mathrm{theory})/s` from n seeds, has Student's
-distribution with n - 1 degrees of freedom, because the order parameters of a large system fluctuate as Gaussians (their
-skewness is :math:`O(1/\sqrt N)`). The largest of M values exceeds c with a probability of at most
-:math:`M\,P(|t| > c)`. This bound is too large where several values exceed c together, as at neighbouring times, and
-as R and :math:`\epsilon_g = \arccos(R)/\pi` always do. A group of k values above c is counted once by the weight 1/k:
+**Largest deviation if theory is exact.** A deviation in standard errors, :math:`t = \sqrt n\,(\overline x -
+x_\mathrm{theory})/s` from n seeds, has Student's distribution with n - 1 degrees of freedom, because the order
+parameters of a large system fluctuate as Gaussians (their skewness is :math:`O(1/\sqrt N)`). The largest of M values
+exceeds c with a probability of at most :math:`M\,P(|t| > c)`. This bound is too large where several values exceed c
+together, as at neighbouring times, and as R and :math:`\epsilon_g = \arccos(R)/\pi` always do. A group of k values
+above c is counted once by the weight 1/k:
 
 .. math:: P(\max_j |t_j| > c) = \sum_j P(|t_j| > c)\,\langle 1/k \rangle_{|t_j| > c} = M'\,P(|t| > c),
     \qquad M' = M\,\langle 1/k \rangle,

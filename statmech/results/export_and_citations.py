@@ -1,9 +1,10 @@
-"""References as BibTeX: the papers behind a scenario's rules, learners, theory and figures.
+"""Export of results to files for other programs, and references to the papers behind a scenario.
 
-**To cite a paper for a new method** add an entry to `references.bib`, in the form of the others, and name it in `cites`
-of the class of the rule, learner, classifier, loss or inputs.
+Export: a table of means for spreadsheets, or a NetCDF file.
 
-Export of results: a table of means for spreadsheets, or a NetCDF file for other programs.
+References: the papers behind a scenario's rules, learners, theory and figures, as BibTeX. **To cite a paper for a new
+method** add an entry to `references.bib`, in the form of the others, and name it in `cites` of the class of the rule,
+learner, classifier, loss or inputs.
 """
 
 from __future__ import annotations

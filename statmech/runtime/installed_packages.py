@@ -1,9 +1,10 @@
-"""Detection of modules named `simulate`, `theory` or `figures` that hide our packages.
+"""Checks of installed packages: missing optional dependencies, and modules that hide our packages.
 
-The folder of a script or notebook comes first in `sys.path`, so that a file of this name takes precedence over the
-package. Other packages of these names can be installed as well: pip merges their files with ours, in one folder.
+Optional dependencies are installed as extras by pip. The error for a missing library gives the command.
 
-Optional dependencies, installed as extras by pip, and the error for a missing library.
+Hidden packages: the folder of a script or notebook comes first in `sys.path`, so that a file named `simulate`, `theory`
+or `figures` takes precedence over our package of this name. Other packages of these names can be installed as well: pip
+merges their files with ours, in one folder.
 """
 
 from __future__ import annotations

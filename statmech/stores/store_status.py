@@ -1,8 +1,10 @@
-"""Verification of stored results: every number is compared with its checksum and fingerprint.
+"""The log of a store, the progress of its simulation, and the verification of stored results.
 
-The log of a store: a line of JSON per event, in a file next to the store.
+Log: a line of JSON per event, in a file next to the store.
 
-Progress of a stored simulation: finished, running, failed and missing runs, their rate, and the time left.
+Progress: finished, running, failed and missing runs, their rate, and the time left.
+
+Verification: every number is compared with its checksum and fingerprint.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-r"""The generalization error of a two-layer network, from scalar products or coordinates of its units.
+r"""The generalization error of two-layer networks, in closed form or on test fields, and students' specialisation.
 
-With the outputs' difference :math:`e = \sum_mw_mg(y_m) - \sum_kv_kg(h_k)` and :math:`I_2` of
-`statmech.students.activations`,
+**Closed form.** With the outputs' difference :math:`e = \sum_mw_mg(y_m) - \sum_kv_kg(h_k)` and :math:`I_2` of
+`statmech.students.activations`, the error follows from the scalar products of the units,
 
 .. math:: \epsilon_g = \tfrac12\langle e^2\rangle
           = \tfrac12\Big[\sum_{mn}w_mw_nI_2(T_{mn}) + \sum_{kl}v_kv_lI_2(Q_{kl})\Big] - \sum_{km}v_kw_mI_2(R_{km}) .
 
 **Near perfect learning** these sums cancel: R and Q round at 1e-16, and so does :math:`\epsilon_g`, although a
-simulation resolves differences of weights that are much smaller. Compare each student with the unit :math:`b_k`
-closest to it, a teacher's or none (:math:`b_k = 0`), and let :math:`u_k = h_k - b_k`, :math:`\Omega_m = w_m -
-\sum_{k:b_k=y_m}v_k`:
+simulation resolves differences of weights that are much smaller. With the coordinates of the units, compare each
+student with the unit :math:`b_k` closest to it, a teacher's or none (:math:`b_k = 0`), and let :math:`u_k = h_k - b_k`,
+:math:`\Omega_m = w_m - \sum_{k:b_k=y_m}v_k`:
 
 .. math:: e = \sum_m\Omega_mg(y_m) - \Omega_0\,g(0) - \sum_kv_k\int_0^1ds\,g'(b_k+su_k)\,u_k,
           \qquad \Omega_0 = \sum_{k:b_k=0}v_k .
@@ -21,10 +21,9 @@ averages are integrals over s of :math:`\langle g(y_m)g'(x_k)u_k\rangle = I_3`, 
           + \frac{d}{d\varepsilon}J_2\big(C+\varepsilon(c_kc_l^\mathsf{T}+c_lc_k^\mathsf{T})\big)\Big|_{\varepsilon=0}
 
 by Stein's lemma, used twice: C is the covariance matrix of :math:`(x_k, x_l)` and :math:`c_k` their covariances with
-:math:`u_k`. This requires :math:`g(0) = 0`, which all activations here satisfy. For an odd g a
-student may also be closest to the opposite of a unit, :math:`b_k = -y_m`, which enters :math:`\Omega_m` with -v. Linear
-units need no such comparison: their error is the squared length of
-:math:`\sum_mw_m\mathbf B_m-\sum_kv_k\mathbf J_k`.
+:math:`u_k`. This requires :math:`g(0) = 0`, which all activations here satisfy. For an odd g a student may also be
+closest to the opposite of a unit, :math:`b_k = -y_m`, which enters :math:`\Omega_m` with -v. Linear units need no such
+comparison: their error is the squared length of :math:`\sum_mw_m\mathbf B_m-\sum_kv_k\mathbf J_k`.
 
 **ReLU.** :math:`J_2` bends where :math:`x_k` and :math:`x_l` coincide. Students near the same unit have a closed form,
 
@@ -33,11 +32,10 @@ units need no such comparison: their error is the squared length of
 
 for :math:`h_k` and :math:`b_k`, and by :math:`2ab = a^2+b^2-(a-b)^2` for two students near the same unit.
 
-Network errors measured on test fields, for labels and for teachers without closed forms.
+**Test fields.** For labels, and for teachers without closed forms, the error is measured on test fields.
 
-Specialisation of a network's students: the alignment of each student with a teacher unit.
-
-With the cosines :math:`\rho_{km} = R_{km}/\sqrt{Q_{kk}T_{mm}}`, and n = min(K, M),
+**Specialisation** is the alignment of each student with a teacher unit. With the cosines
+:math:`\rho_{km} = R_{km}/\sqrt{Q_{kk}T_{mm}}`, and n = min(K, M),
 
 .. math:: \rho = \max_\pi\frac1n\sum_{i=1}^n \rho_{k_i m_i}
 

@@ -1,12 +1,11 @@
-r"""Decision errors and savings of margins whose summation stops early (Pelossof & Ying, The Attentive Perceptron).
+r"""Theory of margins whose summation stops early: decision errors, and fractions of evaluated features.
 
-The levels and their errors for Brownian motion (n large) are in `statmech.classification.stopping_boundaries`. Steps
-are discrete: a walk overshoots its boundary between two checks, so that all errors are slightly smaller.
-`exact_decision` handles Gaussian steps and any check times. `approximate_decision` describes Brownian motion below a
-level that is raised by the mean overshoot :math:`\rho\sqrt{\sigma^2 h}`, with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}`
-and checks of spacing h (Siegmund, Sequential Analysis, 1985).
-
-Theory of walks with early stopping: decision errors, and fractions of evaluated features.
+The margins are random walks that stop at a boundary (Pelossof & Ying, The Attentive Perceptron). The boundary's levels
+and their errors for Brownian motion (n large) are in `statmech.classification.stopping_boundaries`. Steps are discrete:
+a walk overshoots its boundary between two checks, so that all errors are slightly smaller. `exact_decision` handles
+Gaussian steps and any check times. `approximate_decision` describes Brownian motion below a level that is raised by the
+mean overshoot :math:`\rho\sqrt{\sigma^2 h}`, with :math:`\rho = -\zeta(1/2)/\sqrt{2\pi}` and checks of spacing h
+(Siegmund, Sequential Analysis, 1985).
 """
 
 from __future__ import annotations

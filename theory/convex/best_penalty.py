@@ -1,6 +1,8 @@
-"""Optimal penalties for all parameter combinations of a convex-loss scenario.
+"""Optimal penalties of convex fits, and solution of parameter combinations in groups that share a setting.
 
-Solution of cells in groups that share a setting, with given or with best penalties.
+Groups: the cells of a scenario with the same setting are solved together, with given or with best penalties.
+
+Best penalties are found for all parameter combinations of a scenario with a convex loss.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-r"""Thresholds in alpha for linear separability and for exact recovery by an l1 norm.
+r"""Thresholds in alpha for linear separability of labels and for exact recovery of the teacher by an l1 norm.
 
-Conditions for exact recovery of the teacher by minimising a loss of noiseless outputs.
-
-Then s and V are 0 at a fixed ratio. Let :math:`\sigma` be the slope of the loss next to its kink at 0, infinite in the
-limit of a vanishing penalty, and :math:`u = \sigma V/s`. A residual is pulled to 0 if it is smaller than u, so that
-:math:`A = a(u) = 2\Phi(u)-1` and :math:`B = s^2 b(u)`, :math:`b(u) = \langle\min(z^2, u^2)\rangle`. The hats are
-:math:`\hat V = \alpha a/V\to\infty` and :math:`\hat q = \alpha b\,(\sigma/u)^2`. The student follows each nonzero
-weight of the teacher. Where the teacher's weight is 0, the student's is the soft threshold of
-:math:`\sqrt{\hat q}\,\xi`. With
-:math:`\tau = \lambda_1/\sqrt{\hat q}` and a fraction :math:`\rho` of weights that are not 0
+**Recovery** means that the minimum of a loss of noiseless outputs is the teacher itself. Then s and V
+(`theory.convex.saddle_point`) are 0 at a fixed ratio. Let :math:`\sigma` be the slope of the loss next to its kink at
+0, infinite in the limit of a vanishing penalty, and :math:`u = \sigma V/s`. A residual is pulled to 0 if it is smaller
+than u, so that :math:`A = a(u) = 2\Phi(u)-1` and :math:`B = s^2 b(u)`, :math:`b(u) = \langle\min(z^2, u^2)\rangle`. The
+hats are :math:`\hat V = \alpha a/V\to\infty` and :math:`\hat q = \alpha b\,(\sigma/u)^2`. The student follows each
+nonzero weight of the teacher. Where the teacher's weight is 0, the student's is the soft threshold of
+:math:`\sqrt{\hat q}\,\xi`. With :math:`\tau = \lambda_1/\sqrt{\hat q}` and a fraction :math:`\rho` of weights that are
+not 0
 
 .. math:: \alpha a(u) = \rho + 2(1-\rho)\Phi(-\tau)
 
@@ -18,8 +17,8 @@ is the equation of V, and the error grows in each step of the iteration to its s
           \left\{\hat q\rho + 2(1-\rho)\,\hat q\left[(1+\tau^2)\Phi(-\tau)-\tau\varphi(\tau)\right]
           + \langle(\lambda_1\mathrm{sgn}\,w^* + \lambda_2w^*)^2\rangle\right\} .
 
-The teacher is recovered where it is below 1. For :math:`\sigma\to\infty` and an l1 norm alone this is the threshold of
-basis pursuit,
+The teacher is recovered where this factor is below 1. For :math:`\sigma\to\infty` and an l1 norm alone this is the
+threshold of basis pursuit,
 
 .. math:: \alpha_c(\rho) = \min_\tau\,\left\{\rho(1+\tau^2) + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)
           \right]\right\}
@@ -36,6 +35,8 @@ its curvature c, :math:`\hat V = \alpha c/(1+cV)` and :math:`\hat q = \alpha c^2
 
 where n is the fraction of nonzero weights. Since :math:`\alpha - n = \tau M'(\tau)/2`, V diverges at the transition,
 the minimum of M, as :math:`(\alpha-\alpha_c)^{-1/2}`.
+
+**Tables of thresholds.** `separability` and `l1_recovery` compute the thresholds for arrays of parameters.
 """
 
 from __future__ import annotations

@@ -1,24 +1,22 @@
 r"""Dormand and Prince's method of order 8 for batches of small systems of ordinary differential equations.
 
-One step from (t, y) evaluates the field at 12 stages,
+Method: one step from (t, y) evaluates the field at 12 stages,
 
 .. math:: k_i = f\Big(y + h\sum_{j<i} a_{ij}k_j\Big), \qquad y' = y + h\sum_i b_ik_i,
 
 and 3 more give the polynomial of degree 7 between y and y' that is evaluated at the recorded times (Hairer, Norsett &
-Wanner, *Solving Ordinary Differential Equations I*, section II.10). The systems form a batch, the last axis of arrays.
-Each system has its own time and step size, and its steps do not depend on the other systems.
+Wanner, *Solving Ordinary Differential Equations I*, section II.10). The coefficients are the same as in SciPy's
+`DOP853`. They are repeated here because `scipy.integrate` takes a quarter of a second to import.
 
 The step size follows the larger of two errors: Hairer's estimate for y', and, if a recorded time lies in the step, the
 last term of the polynomial over `SMOOTH_DENSE_ERROR_RATIO`. The second error matters at large t, where stability limits
 the step: for y' = -zy/h with z = 6, close to this limit, the polynomial's error is 80 times the estimate for y'.
 
-The coefficients of Dormand and Prince's method of order 8, as in SciPy's `DOP853`.
+Batches: the systems form a batch, the last axis of arrays. Each system has its own time and step size, and its steps do
+not depend on the other systems. `solve_in_batches` solves cells in batches that one compiled program integrates
+together.
 
-They are repeated here because `scipy.integrate` takes a quarter of a second to import.
-
-Batches of cells that one compiled program integrates together.
-
-Integration piece by piece between jumps of the equations, since no step may cross a jump.
+Jumps: between jumps of the equations the integration proceeds piece by piece, since no step may cross a jump.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-r"""Fluctuations and biases of order 1/N for an ensemble of equal students that learn online.
+r"""Fluctuations and biases of order 1/N for ensembles of equal students that learn online, and for their votes.
 
-Two students' :math:`a_k = (\log l_k, \log\theta_k)` and their transverse cosine :math:`c_{12}` form a closed chain,
-whatever the ensemble, with :math:`\dot a_k = F(a_k)` and :math:`\dot c_{12} = F_c(a_1, a_2, c_{12})`. Its covariance
-and bias obey the equations of `theory.online.student_fluctuations`. In an ensemble with equal starts, students
-are exchangeable, and there are 13 different covariances, all independent of K:
+**Pairs.** Two students' :math:`a_k = (\log l_k, \log\theta_k)` and their transverse cosine :math:`c_{12}` form a closed
+chain, whatever the ensemble, with :math:`\dot a_k = F(a_k)` and :math:`\dot c_{12} = F_c(a_1, a_2, c_{12})`. Its
+covariance and bias obey the equations of `theory.online.student_fluctuations`. In an ensemble with equal starts,
+students are exchangeable, and there are 13 different covariances, all independent of K:
 
 .. math:: V_1 = \langle a_1a_1\rangle, \quad V_2 = \langle a_1a_2\rangle, \quad
           W_1 = \langle a_1c_{12}\rangle, \quad W_2 = \langle a_3c_{12}\rangle, \quad
@@ -37,10 +37,9 @@ effect of the example on the drift.
 first (`theory.online.order_parameter_equations`). F and its derivatives are compiled, D and b use NumPy
 (`theory.online.ensemble_noise`), and `theory.numerics.stiff_equations` solves the linear equations.
 
-Standard deviations and biases at finite N for q, the weight mean and the vote of K equal students.
-
-They follow from the 13 covariances and 3 biases of `theory.online.ensemble_fluctuations`, which hold for any K. The
-means over students and over pairs, :math:`\bar a` and :math:`\bar c`, have the covariances
+**Ensemble means.** Standard deviations and biases at finite N for q, the weight mean and the vote of K students follow
+from the 13 covariances and 3 biases, which hold for any K. The means over students and over pairs, :math:`\bar a` and
+:math:`\bar c`, have the covariances
 
 .. math:: \bar V = \frac{V_1 + (K-1)V_2}{K}, \quad \bar W = \frac{2W_1 + (K-2)W_2}{K}, \quad
           \bar S = \frac{2S_0 + 4(K-2)S_1 + (K-2)(K-3)S_2}{K(K-1)}.

@@ -11,10 +11,9 @@ The point is not the centre of the largest circle that fits into the version spa
 
 The weight vectors follow from the stored embedding strengths and the examples, which the random key determines.
 
-Views of the unit sphere in three dimensions: orthographic, and gnomonic onto a tangent plane.
-
-A point p is at :math:`(p\cdot e_1, p\cdot e_2)` in the orthographic view, and at :math:`(p\cdot e_1, p\cdot
-e_2)/p\cdot e_3` in the gnomonic view, where great circles are straight lines. The centre of the view is :math:`e_3`.
+Views: the sphere is shown in an orthographic view, and in a gnomonic view onto a tangent plane. A point p is at
+:math:`(p\cdot e_1, p\cdot e_2)` in the orthographic view, and at :math:`(p\cdot e_1, p\cdot e_2)/p\cdot e_3` in the
+gnomonic view, where great circles are straight lines. The centre of the view is :math:`e_3`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Sparse perceptrons for scikit-learn (Jackson & Craven, Learning Sparse Perceptrons).
+"""Sparse perceptrons for scikit-learn (Jackson & Craven, Learning Sparse Perceptrons), and their 0-1 indicators.
 
-Nominal attributes as 0-1 indicators, the inputs of sparse perceptrons.
-
-A column of text has one indicator per value. A column of numbers has one per interval: one interval per value if there
-are few values, else intervals of approximately equal numbers of examples. Intervals are closed above, "a < x <= b"
-(scikit-learn's KBinsDiscretizer uses intervals closed below, "a <= x < b", with values as bounds). A missing value
-("?", NaN, None, pandas.NA) has no indicator in a column of either kind, and neither has an unknown category.
+The inputs of sparse perceptrons are indicators of nominal attributes. A column of text has one indicator per value. A
+column of numbers has one per interval: one interval per value if there are few values, else intervals of approximately
+equal numbers of examples. Intervals are closed above, "a < x <= b" (scikit-learn's KBinsDiscretizer uses intervals
+closed below, "a <= x < b", with values as bounds). A missing value ("?", NaN, None, pandas.NA) has no indicator in a
+column of either kind, and neither has an unknown category.
 
 With negations each indicator has a second one, true wherever the first is false. The negation is also true where the
 value is missing, since "= v" is false there. In this way a vote can count an indicator that is false: "unless x = v"
