@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -44,12 +44,14 @@ from simulate.online.learning_steps import (
     stack_task_numbers,
 )
 from statmech.keys.initial_states import factorise_gram
-from statmech.kinds.network import NetworkCell
-from statmech.kinds.network_tasks import NetworkTaskCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.students.activations import Activation
+
+if TYPE_CHECKING:
+    from statmech.kinds.network import NetworkCell
+    from statmech.kinds.network_tasks import NetworkTaskCell
 
 
 class StepNoise(NamedTuple):

@@ -33,7 +33,6 @@ from simulate.online.learning_steps import (
     subtract_fraction,
 )
 from statmech.keys.initial_states import factorise_gram
-from statmech.kinds.online_tasks import OnlineTaskCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.students.rules import Rule
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from statmech.kinds.online_clusters import OnlineClusterCell
     from statmech.kinds.online_student import OnlineCell
     from statmech.kinds.online_table import OnlineRowsCell
+    from statmech.kinds.online_tasks import OnlineTaskCell
 
 
 @dataclass(frozen=True)
