@@ -1,7 +1,7 @@
 """The figures of statmech: the overlay, which draws every scenario, and published figures.
 
 A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED_FIGURE_DESCRIPTIONS`, and one
-config. The file defines `SWEEP_AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) ->
+config. The file defines `AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) ->
 Figure`, which raises `ConfigError` for results that it cannot show. Two constants are optional: `REQUIRED_VARIABLES`,
 variables and coordinates that only some results of its kind have, and `SUPPORTED_VALUES`, the only values of some keys
 that the figure can show.
@@ -276,7 +276,7 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     module, data = import_figure_module(name), results.either
     if not results.complete:
         raise ConfigError(f"the figure {name} requires both simulation and theory")
-    shown_axes: tuple[str, ...] = module.SWEEP_AXES
+    shown_axes: tuple[str, ...] = module.AXES
     if extra_axes := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown_axes]:
         raise ConfigError(f"the figure {name} cannot show the axis {', '.join(extra_axes)}")
     keys = [axis for axis in shown_axes if axis in type(results.scenario).list_keys()]  # a parallel axis is not a key
@@ -345,7 +345,7 @@ def import_figure_module(name: str) -> Any:
 
     Returns None for an overlay.
 
-    >>> import_figure_module("variety").SWEEP_AXES, import_figure_module("overlay")
+    >>> import_figure_module("variety").AXES, import_figure_module("overlay")
     (('rule',), None)
     """
     if name in SCENARIO_KINDS_BY_OVERLAY:

@@ -94,14 +94,14 @@ WITH_AXES = [
     name
     for names in figures.PUBLISHED_FIGURE_DESCRIPTIONS.values()
     for name in names
-    if figures.import_figure_module(name).SWEEP_AXES
+    if figures.import_figure_module(name).AXES
 ]
 
 
 def with_further_values(name):
     """The small scenario of a figure, with further values along each of its axes."""
     scenario = tiny(name)
-    config, axes = scenario.config(), figures.import_figure_module(name).SWEEP_AXES
+    config, axes = scenario.config(), figures.import_figure_module(name).AXES
     for axis in axes:
         if axis in config:
             given = config[axis] if isinstance(config[axis], list) else [config[axis]]

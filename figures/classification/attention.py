@@ -30,7 +30,7 @@ from statmech.classification.attentive_perceptron import MAX_AVERAGING_WINDOW_PR
 from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.kinds.registry import scenario_from
 
-SWEEP_AXES = ("attention", "error_rate")  # sweep axes that this figure shows
+AXES = ("attention", "error_rate")  # sweep axes that this figure shows
 CAPTION = (
     r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. (a) to (c) One boundary and "
     r"several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$; fraction of the "

@@ -30,7 +30,7 @@ from figures.panels import (
 from figures.style import draw_seed_means, get_curve_style, nested_marker_size, set_log_ticks
 from statmech.numerics.statistics import compute_run_standard_error
 
-SWEEP_AXES = ("s", "P")  # sweep axes that this figure shows
+AXES = ("s", "P")  # sweep axes that this figure shows
 MAX_BOOSTING_CURVES = 4  # one curve per value of P
 MIN_BAR_END_TO_MEAN_RATIO = 0.1  # lower bar ends below this fraction of the mean do not extend the axis
 STAGE_COUNT_AXIS_LABEL = "stages to zero\ntraining error"

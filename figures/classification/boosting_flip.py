@@ -15,7 +15,7 @@ from figures.panels import draw_legend_below, draw_panel, make_figure, set_headi
 from figures.style import make_shades
 from statmech.results.results import as_results
 
-SWEEP_AXES = ("flip", "cap")  # sweep axes that this figure shows
+AXES = ("flip", "cap")  # sweep axes that this figure shows
 MAX_CURVES_PER_FLIP_PANEL = 5
 FLIP_LINE_STYLE: dict[str, Any] = {"linestyle": "-"}
 CAPTION = (

@@ -19,7 +19,7 @@ from statmech.errors import ConfigError
 from statmech.inputs.data_sets import DataSetContent, find_data_source, load_data_set
 from statmech.stores.dataset import scenario_from_dataset
 
-SWEEP_AXES = ("data", "classifier")  # sweep axes that this figure shows
+AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
     "Decision boundaries of classifiers that learnt all points shown; shading marks the region of the second class. "
     "Arrow: direction of a linear classifier's weight vector, normal to the boundary (the boundary is computed from "
@@ -53,7 +53,7 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     """
     if "decision" not in simulation:
         raise ConfigError('the figure "boundaries" requires `plane: true`, which records decisions on a plane')
-    sets, names = ([str(value) for value in simulation[axis].values] for axis in SWEEP_AXES)
+    sets, names = ([str(value) for value in simulation[axis].values] for axis in AXES)
     figure, axes = make_figure(0.6 + 1.95 * len(sets), len(sets), len(names), squeeze=False)
     for row, data in zip(axes, sets, strict=True):
         for ax, name in zip(row, names, strict=True):

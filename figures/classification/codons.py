@@ -17,7 +17,7 @@ from figures.style import CURVE_COLOURS, NO_LEGEND_GID
 from statmech.errors import ConfigError
 from statmech.inputs.data_sets import find_data_source
 
-SWEEP_AXES = ("discount",)  # sweep axes that this figure shows
+AXES = ("discount",)  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"classifier": ("boosting",)}
 CODON_LENGTH = 3  # letters per codon
 CODON_FRAME_COLOUR = CURVE_COLOURS[1]

@@ -14,7 +14,7 @@ from figures.panels import make_figure
 from figures.style import JOINING_LINE_STYLE, SMALL_FONT_SIZE, get_curve_style, set_log_ticks
 from statmech.inputs.data_sets import find_data_source
 
-SWEEP_AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure shows
+AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"classifier": ("attentive",)}
 REQUIRED_VARIABLES = ("budget",)
 CAPTION = (

@@ -22,7 +22,7 @@ from statmech.errors import ConfigError
 from statmech.inputs.data_sets import find_data_source
 from statmech.stores.dataset import scenario_from_dataset
 
-SWEEP_AXES = ("data", "chosen")  # sweep axes that this figure shows
+AXES = ("data", "chosen")  # sweep axes that this figure shows
 CAPTION = (
     r"The Attentive Perceptron on held-out digits, one row per pixel order. Left: partial sums $S_i$ of four easy "
     r"examples (in each class, the two whose number of evaluated pixels is nearest to the lower quartile) and of four "

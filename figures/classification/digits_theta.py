@@ -13,7 +13,7 @@ from statmech.errors import ConfigError
 from statmech.inputs.data_sets import find_data_source
 from statmech.results.results import as_results
 
-SWEEP_AXES = ("classifier", "theta", "budget")  # sweep axes that this figure shows
+AXES = ("classifier", "theta", "budget")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"classifier": ("attentive", "passive_aggressive")}
 CAPTION = (
     r"Learners that update on examples with a margin of at most $\theta$, by the perceptron rule or the "

@@ -10,7 +10,7 @@ from figures.panels import add_title_and_legend, draw_panel, make_figure
 from statmech.inputs.data_sets import find_data_source
 from statmech.results.results import as_results
 
-SWEEP_AXES = ("data", "discount")  # sweep axes that this figure shows
+AXES = ("data", "discount")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"classifier": ("boosting",)}
 CAPTION = (
     "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: (a) "

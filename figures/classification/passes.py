@@ -17,7 +17,7 @@ from statmech.classification.classifiers import CLASSIFIERS
 from statmech.classification.cross_validation import EXAMPLE_ORDER_MEANINGS
 from statmech.inputs.data_sets import find_data_source
 
-SWEEP_AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
+AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows
 PREFERRED_EXAMPLE_ORDER = "every"  # preferred order for comparing classifiers
 CAPTION = (
     "Training and test errors of the perceptron against the number of passes over the examples: with its last weights, "

@@ -15,7 +15,7 @@ from simulate.classification.estimators.concept import ConceptTerm
 from statmech.errors import ConfigError
 from statmech.inputs.data_sets import DataSource, find_data_source
 
-SWEEP_AXES = ()  # sweep axes that this figure shows
+AXES = ()  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"classifier": ("boosting",)}
 NUM_POSITION_TICKS = 12  # approximate
 CAPTION = (

@@ -21,7 +21,7 @@ from figures.panels import add_title_and_legend, draw_panel, make_figure, select
 from statmech.classification.stopping_boundaries import brownian_decision_error, compute_stopping_level
 from statmech.results.results import Results
 
-SWEEP_AXES = ("boundary", "mean", "error_rate")  # sweep axes that this figure shows
+AXES = ("boundary", "mean", "error_rate")  # sweep axes that this figure shows
 PANEL_MEAN, PANEL_ERROR_RATE = 1.0, 0.01
 MIN_DRAWN_DECISION_ERROR = 1e-7  # smaller theoretical errors are not drawn
 TARGET_LINE_POINTS = 200

@@ -18,7 +18,7 @@ from figures.style import COLUMN_WIDTH
 from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.numerics.statistics import standard_error
 
-SWEEP_AXES = ("mean_feature_mean", "N")  # sweep axes that this figure shows
+AXES = ("mean_feature_mean", "N")  # sweep axes that this figure shows
 ALL_FEATURES_STYLE: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
 CAPTION = (
     r"Mean number of features that a Gaussian walk evaluates before it stops at the boundary or ends, against the "

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from figures.classification import table_panels
 from figures.classification.table_panels import MARKERS_CAPTION, SIGNIFICANCE_CAPTION
 
-SWEEP_AXES = ("data", "classifier")  # sweep axes that this figure shows
+AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = f"Accuracy of each classifier on held-out folds of three domains. {MARKERS_CAPTION} {SIGNIFICANCE_CAPTION}"
 POINTS_CAPTION = table_panels.POINTS_CAPTION
 

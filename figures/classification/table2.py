@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from figures.classification import table_panels
 from figures.classification.table_panels import MARKERS_CAPTION
 
-SWEEP_AXES = ("data", "classifier")  # sweep axes that this figure shows
+AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
     "Mean number of weights (thresholds not counted) of each classifier on three domains; trees have no weights. "
     f"{MARKERS_CAPTION}"

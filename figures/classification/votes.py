@@ -9,7 +9,7 @@ from figures.classification import table_panels
 from figures.classification.table_panels import MARKERS_CAPTION, SIGNIFICANCE_CAPTION
 from figures.panels import make_figure
 
-SWEEP_AXES = ("data", "classifier")  # sweep axes that this figure shows
+AXES = ("data", "classifier")  # sweep axes that this figure shows
 CAPTION = (
     f"Accuracy on held-out folds and number of weights of each classifier. {MARKERS_CAPTION} "
     f"{SIGNIFICANCE_CAPTION} Trees have no weights."

@@ -15,7 +15,7 @@ from statmech.errors import ConfigError
 from statmech.inputs.data_sets import find_data_source
 
 NAME_HYPHEN_PATTERN = re.compile(r"(?<=[a-z])-(?=[a-z])")  # matches a hyphen within a name
-SWEEP_AXES = ()  # sweep axes that this figure shows
+AXES = ()  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"classifier": ("boosting",)}
 CAPTION = (
     "The sparse perceptron learnt from all examples: one bar per conjunction, with a length equal to the weight. A "

@@ -25,7 +25,7 @@ from statmech.keys.sweep_grid import ensure_tuple
 from statmech.stores.dataset import scenario_from_dataset
 from theory.convex.best_penalty import find_best_group_lambdas
 
-SWEEP_AXES = ("inputs", "lam")  # sweep axes that this figure shows
+AXES = ("inputs", "lam")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("square",)}
 REQUIRED_VARIABLES = ("noise", "R_field")
 TEACHER_PART_POINTS = 121

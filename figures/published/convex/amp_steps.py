@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from figures.panels import add_title_and_legend, draw_panel, make_figure
 from statmech.results.results import as_results
 
-SWEEP_AXES = ("prior", "alpha")  # sweep axes that this figure shows
+AXES = ("prior", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     r"Overlap $m$ with the teacher of message passing after each step, for several $\alpha$ (colours) and priors of "
     r"the weights (panels). Lines: state evolution, $N\to\infty$, drawn from step to step. At finite $N$ "

@@ -19,7 +19,7 @@ from figures.panels import (
 )
 from figures.style import draw_seed_means
 
-SWEEP_AXES = ("loss", "flip", "alpha")  # sweep axes that this figure shows
+AXES = ("loss", "flip", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     r"Excess of the generalization error of convex losses, each with its best l2 penalty, over the Bayes-optimal error "
     r"for $N\to\infty$, against $\alpha$ at several fractions of flipped labels. Crosses: the Bayes-optimal student at "

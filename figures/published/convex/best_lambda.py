@@ -20,7 +20,7 @@ from figures.panels import (
 from figures.style import COLUMN_WIDTH, MINIMUM_STAR_STYLE, THEORY_COLOUR
 from theory.solutions import solve_line
 
-SWEEP_AXES = ("loss", "lam")  # sweep axes that this figure shows
+AXES = ("loss", "lam")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error of convex losses against the strength $\lambda$ of the l2 penalty. Stars: the minimum of "
     r"each loss; dotted: the Bayes-optimal error, a lower bound for all students."

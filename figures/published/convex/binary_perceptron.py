@@ -17,7 +17,7 @@ from figures.panels import (
 )
 from figures.style import PAGE_WIDTH, SMALL_FONT_SIZE, THEORY_COLOUR
 
-SWEEP_AXES = ("start", "alpha")  # sweep axes that this figure shows
+AXES = ("start", "alpha")  # sweep axes that this figure shows
 TRANSITION_SYMBOLS = {"alpha_it": r"$\alpha_\mathrm{IT}$", "alpha_alg": r"$\alpha_\mathrm{alg}$"}
 CAPTION = (
     r"Message passing that infers a teacher's weights from $P=\alpha N$ labels. (a) Overlap $m$ with the teacher after "

@@ -18,7 +18,7 @@ from figures.panels import (
 )
 from figures.style import PAGE_WIDTH, THEORY_COLOUR
 
-SWEEP_AXES = ("positives", "lam", "alpha")  # sweep axes that this figure shows
+AXES = ("positives", "lam", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error of students that classify two Gaussian clusters, against the strength $\lambda$ of the l2 "
     r"penalty, at several $\alpha$ and fractions $\pi_+$ of the label +1. Dotted: the Bayes-optimal error for the same "

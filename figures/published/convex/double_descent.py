@@ -16,7 +16,7 @@ from figures.panels import (
 )
 from theory.solutions import solve_line
 
-SWEEP_AXES = ("lam", "alpha")  # sweep axes that this figure shows
+AXES = ("lam", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("square",)}
 REQUIRED_VARIABLES = ("noise",)
 ALPHA_LINE_POINTS, PEAK_ALPHAS = (

@@ -18,7 +18,7 @@ from figures.panels import (
 from theory import separability
 from theory.solutions import solve_line
 
-SWEEP_AXES = ("gain", "alpha")  # sweep axes that this figure shows
+AXES = ("gain", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("logistic",), "teacher": ("logit",)}
 LENGTH_LINE_POINTS = 400
 SOLVED_POINTS, THRESHOLD_FACTORS = (

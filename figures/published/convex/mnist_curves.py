@@ -17,7 +17,7 @@ from figures.learning_curves import (
 from figures.panels import add_title_and_legend, draw_panel, make_figure
 
 LEARNER_KEYS = ("loss", "lam")  # swept in parallel (`zip`)
-SWEEP_AXES = ("population", "loss_lam", "P")  # sweep axes that this figure shows
+AXES = ("population", "loss_lam", "P")  # sweep axes that this figure shows
 CAPTION = (
     r"Fraction of wrong labels for learners of $P$ rows of a real table. Held-out rows: examples are drawn without "
     r"replacement, and learners are tested on the other rows; all rows: examples are drawn with replacement, and "

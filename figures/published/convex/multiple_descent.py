@@ -18,7 +18,7 @@ from figures.style import COLUMN_WIDTH
 from statmech.stores.dataset import scenario_from_dataset
 from theory.solutions import solve_line
 
-SWEEP_AXES = ("lam", "alpha")  # sweep axes that this figure shows
+AXES = ("lam", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("square",)}
 REQUIRED_VARIABLES = ("noise", "R_field")
 DESCENT_LINE_POINTS, PEAK_FACTORS = (

@@ -22,7 +22,7 @@ from statmech.stores.dataset import scenario_from_dataset
 from theory.solutions import solve_line
 
 WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)
-SWEEP_AXES = ("lam", WIDTH_AXIS)  # sweep axes that this figure shows
+AXES = ("lam", WIDTH_AXIS)  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("square",)}
 WIDTH_LINE_POINTS, WIDTH_PEAK_FACTORS = (
     121,

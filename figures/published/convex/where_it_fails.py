@@ -29,7 +29,7 @@ from statmech.inputs.real_tables import (
 
 TABLE_AND_LEARNER_KEYS = ("inputs", "loss", "lam")  # swept in parallel, by `zip`
 TABLE_AND_LEARNER_AXIS = "inputs_loss_lam"
-SWEEP_AXES = ("population", TABLE_AND_LEARNER_AXIS, "P")  # sweep axes that this figure shows
+AXES = ("population", TABLE_AND_LEARNER_AXIS, "P")  # sweep axes that this figure shows
 CAPTION = (
     r"Errors of learners of $P$ rows of real tables that theory does not describe. Above each panel: numbers of rows "
     r"$n$ and columns $N$ of the table, and the warnings of its diagnosis: fewer than 30 effective directions, squared "

@@ -20,7 +20,7 @@ from figures.style import draw_seed_means, get_curve_style
 from statmech.results.results import as_results
 from theory import separability
 
-SWEEP_AXES = ("flip", "alpha")  # sweep axes that this figure shows
+AXES = ("flip", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("perceptron",)}
 SEPARATION_ERROR_THRESHOLD = 1e-2  # a lower training error counts as separation
 CAPTION = (

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
-SWEEP_AXES = ("batch", "sampling")  # sweep axes that this figure shows
+AXES = ("batch", "sampling")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error against the number of epochs, for descent in batches that contain a fraction $b$ of the "
     r"examples ($1/b$ steps per epoch). The learning rate, defined for the loss summed over a batch, is the same "

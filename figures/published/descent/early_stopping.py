@@ -12,7 +12,7 @@ from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, draw_guide, draw_panel, make_figure, select_with_dense_theory
 from figures.style import MINIMUM_STAR_STYLE, THEORY_COLOUR
 
-SWEEP_AXES = ("loss", "alpha")  # sweep axes that this figure shows
+AXES = ("loss", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     "Generalization error of convex losses during gradient descent without a penalty, against the number of epochs, "
     "for examples with flipped labels. Stars: smallest error of each loss; dashed, in the colour of the loss: error at "

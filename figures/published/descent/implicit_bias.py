@@ -21,7 +21,7 @@ from figures.style import draw_seed_means, get_curve_style
 from statmech.errors import ConfigError
 from theory.stored_examples.replica_theory import solve_learner_curve
 
-SWEEP_AXES = ()  # sweep axes that this figure shows
+AXES = ()  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("logistic",)}
 CAPTION = (
     r"Gradient descent on the logistic loss without a penalty, for separable examples. (a) Generalization error "

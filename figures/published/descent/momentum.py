@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
-SWEEP_AXES = ("descent", "momentum")  # sweep axes that this figure shows
+AXES = ("descent", "momentum")  # sweep axes that this figure shows
 CAPTION = (
     "Generalization error and mean training loss during descent with momentum, against the number of epochs, at one "
     "learning rate. Momentum 0 is plain gradient descent."

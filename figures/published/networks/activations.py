@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
-SWEEP_AXES = ("network",)  # sweep axes that this figure shows
+AXES = ("network",)  # sweep axes that this figure shows
 CAPTION = (
     "(a) Generalization error and (b) specialisation (the mean cosine of student and teacher units, each with its "
     "partner) of networks with several activations. Linear units do not specialise: only the sum of their weights is "

@@ -14,7 +14,7 @@ from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 from figures.style import CURVE_MARKERS
 
-SWEEP_AXES = ("network", "M")  # sweep axes that this figure shows
+AXES = ("network", "M")  # sweep axes that this figure shows
 REQUIRED_VARIABLES = ("label_error",)
 CAPTION = (
     r"Students that learn by gradient descent from a committee of $M$ units with a binary output (hollow points: "

@@ -25,7 +25,7 @@ from statmech.numerics.gaussian import normal_density
 from statmech.stores.dataset import scenario_from_dataset
 from theory import escape
 
-SWEEP_AXES = ("N",)  # sweep axes that this figure shows
+AXES = ("N",)  # sweep axes that this figure shows
 NUM_ESCAPE_TIME_BINS = 14
 CAPTION = (
     r"Times at which runs leave the symmetric plateau ($|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$), minus $\ln "

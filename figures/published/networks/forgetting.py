@@ -16,7 +16,7 @@ from figures.style import draw_seed_means, draw_theory_line, get_curve_style
 from statmech.errors import ConfigError
 from theory import solve
 
-SWEEP_AXES = ("overlap", "start")  # sweep axes that this figure shows
+AXES = ("overlap", "start")  # sweep axes that this figure shows
 REQUIRED_VARIABLES = ("R",)
 OVERLAP_LINE_POINTS = 40
 CAPTION = (

@@ -22,7 +22,7 @@ from statmech.stores.dataset import scenario_from_dataset
 from theory import noise_floor, solve
 
 UNIT_COUNT_KEYS = ("M", "K")
-SWEEP_AXES = ("_".join(UNIT_COUNT_KEYS),)  # sweep axes that this figure shows
+AXES = ("_".join(UNIT_COUNT_KEYS),)  # sweep axes that this figure shows
 TIME_LINE_POINTS = 60
 CAPTION = (
     r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
@@ -45,8 +45,8 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         columns = np.flatnonzero(theory.M.values == M)
         _draw_final_errors(
             late,
-            simulation.isel({SWEEP_AXES[0]: columns}),
-            theory.isel({SWEEP_AXES[0]: columns}),
+            simulation.isel({AXES[0]: columns}),
+            theory.isel({AXES[0]: columns}),
             floors[columns],
             index,
         )
@@ -54,7 +54,7 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     times = [
         _draw_error_against_time(
             time_course,
-            simulation.isel({SWEEP_AXES[0]: column}),
+            simulation.isel({AXES[0]: column}),
             floors[column],
             {"color": shade, "marker": CURVE_MARKERS[order]},
         )

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from figures.published import control_panels
 
-SWEEP_AXES = ("eta",)  # sweep axes that this figure shows
+AXES = ("eta",)  # sweep axes that this figure shows
 REQUIRED_VARIABLES = ("protocol",)
 CAPTION = (
     "(a), (b) Errors on two tasks of a network that learns the first task up to the switch, then both tasks. Either "

@@ -34,7 +34,7 @@ from statmech.errors import ConfigError
 from statmech.stores.dataset import scenario_from_dataset
 from theory import solve
 
-SWEEP_AXES = ()  # sweep axes that this figure shows
+AXES = ()  # sweep axes that this figure shows
 TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS = 30.0, 50.0, 9
 INITIAL_ASYMMETRY = 1e-4  # initial R_11 = R_22 of the lines
 MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS = 400.0, 200  # grid of the search for the escape of the lines

@@ -29,7 +29,7 @@ from statmech.inputs.input_distributions import Spectrum
 from statmech.stores.dataset import scenario_from_dataset
 from theory import plateau, solve
 
-SWEEP_AXES = ("inputs",)  # sweep axes that this figure shows
+AXES = ("inputs",)  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"network": ("erf",)}
 PLATEAU_GUIDE_STYLE: dict[str, Any] = GUIDE_STYLE | {"color": "0.3"}
 SPREAD_LINE_POINTS = 24

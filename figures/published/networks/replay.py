@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from figures.published import control_panels
 
-SWEEP_AXES = ("protocol",)  # sweep axes that this figure shows
+AXES = ("protocol",)  # sweep axes that this figure shows
 REQUIRED_VARIABLES = ("protocol",)
 CAPTION = (
     "Errors on two tasks of a network that learns the first task up to the switch, then the second task with some "

@@ -25,7 +25,7 @@ from figures.panels import (
 from figures.style import MINIMUM_STAR_STYLE, set_log_ticks
 from theory import advantage
 
-SWEEP_AXES = ("rule",)  # sweep axes that this figure shows
+AXES = ("rule",)  # sweep axes that this figure shows
 MIN_LINE_TIME, MAX_LINE_TIME, GAIN_LINE_POINTS = 0.05, 1e5, 200  # the lines extend to late times to show their limit
 LATE_ENSEMBLE_ERROR_RATIO = 1 / np.sqrt(2)
 FINITE_ENSEMBLE_STYLE: dict[str, Any] = {"linestyle": "--", "linewidth": 0.7}

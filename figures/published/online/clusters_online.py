@@ -11,7 +11,7 @@ from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, draw_guide, draw_panel, make_figure, select_with_dense_theory
 from figures.style import PAGE_WIDTH, THEORY_COLOUR
 
-SWEEP_AXES = ("rule", "positives")  # sweep axes that this figure shows
+AXES = ("rule", "positives")  # sweep axes that this figure shows
 REQUIRED_VARIABLES = ("m_field",)  # absent in scenarios with a teacher
 CAPTION = (
     r"Generalization error against time of students that learn online to classify two Gaussian clusters, for several "

@@ -22,7 +22,7 @@ from statmech.errors import ConfigError
 from theory import stationary
 
 RULE_DRIFT_DECAY_KEYS = ("rule", "drift", "decay")
-SWEEP_AXES = ("_".join(RULE_DRIFT_DECAY_KEYS),)  # sweep axes that this figure shows
+AXES = ("_".join(RULE_DRIFT_DECAY_KEYS),)  # sweep axes that this figure shows
 MIN_DRIFT, DRIFT_LINE_POINTS = 1e-4, 25
 SUITABLE_DECAYS_BY_RULE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bayes": (r"decay $\delta$", lambda drift: drift),
@@ -111,7 +111,7 @@ def _select_and_check_rule_runs(runs: xr.DataArray, rule: str) -> xr.DataArray:
 
     Raises `ConfigError` unless the runs have the suitable decay, to the digits of a config.
     """
-    rule_runs = runs.isel({SWEEP_AXES[0]: runs.rule.values == rule})
+    rule_runs = runs.isel({AXES[0]: runs.rule.values == rule})
     if not np.allclose(rule_runs.decay, _get_suitable_decay(rule)[1](rule_runs.drift), rtol=1e-3, atol=1e-12):
         raise ConfigError(f'the figure "drift" requires the rule {rule} with the weight decay that suits it')
     return rule_runs

@@ -9,7 +9,7 @@ from figures.panels import add_title_and_legend, make_panel_grid, solve_dense_th
 from figures.published.online import ensemble_panels
 from figures.style import PAGE_WIDTH, get_curve_style, get_kind_label
 
-SWEEP_AXES = ("rule", "K")  # sweep axes that this figure shows
+AXES = ("rule", "K")  # sweep axes that this figure shows
 CAPTION = (
     r"Generalization error of $K$ students divided by the error of one student at the last recorded time, one panel "
     r"per rule: majority vote and weight mean; theory has a step at each $K$. The votes of $2n$ and of $2n-1$ students "

@@ -21,7 +21,7 @@ from statmech.numerics.gaussian import normal_density
 from statmech.results.comparison import predict_mean_and_std
 from theory.solutions import solve_line
 
-SWEEP_AXES = ("rule", "N")  # sweep axes that this figure shows
+AXES = ("rule", "N")  # sweep axes that this figure shows
 NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
 MAX_DRAWN_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory
 
-SWEEP_AXES = ("rule",)  # sweep axes that this figure shows
+AXES = ("rule",)  # sweep axes that this figure shows
 CURVE_LABELS = {"eps_g": "one student", "eps_g_majority_vote": "majority vote", "eps_g_weight_mean": "weight mean"}
 CAPTION = (
     r"Generalization error of one student, of the majority vote of all students and of the mean of their weights, one "

@@ -35,7 +35,7 @@ from statmech.stores.dataset import scenario_from_dataset
 from theory import solve
 
 RULE_FLIP_SCHEDULE_KEYS = ("rule", "assumed_flip", "flip", "schedule")
-SWEEP_AXES = ("_".join(RULE_FLIP_SCHEDULE_KEYS),)  # sweep axes that this figure shows
+AXES = ("_".join(RULE_FLIP_SCHEDULE_KEYS),)  # sweep axes that this figure shows
 FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two apply to the integral I(p_f)
 EQUAL_ERROR_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
 RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # labels of schedules
@@ -120,7 +120,7 @@ def _solve_final_errors(theory: xr.Dataset, rule: str, flips: np.ndarray) -> np.
 
     The time constant t0 is interpolated between the flips of the sweep.
     """
-    rule_theory = theory.isel({SWEEP_AXES[0]: theory.rule.values == rule})
+    rule_theory = theory.isel({AXES[0]: theory.rule.values == rule})
     t0 = np.exp(np.interp(flips, rule_theory.flip.values, np.log(rule_theory.schedule.values)))
     assumed_flips = {"assumed_flip": flips.tolist()} if rule == "bayes" else {}
     zipped_keys = {

@@ -24,7 +24,7 @@ from figures.panels import (
 from figures.style import NO_LEGEND_GID, SMALL_FONT_SIZE, set_log_ticks
 from theory import solve
 
-SWEEP_AXES = ("rule",)  # sweep axes that this figure shows
+AXES = ("rule",)  # sweep axes that this figure shows
 MAX_DRAWN_TIME, OPTIMAL_LINE_POINTS = 1e4, 250  # the lines extend to late times to show their limits
 LATE_SCALED_ERRORS = {
     r"0.8834: optimal": 0.8834000872,

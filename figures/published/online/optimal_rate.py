@@ -13,7 +13,7 @@ from figures.published import control_panels
 from figures.style import NO_LEGEND_GID
 from statmech.stores.dataset import scenario_from_dataset
 
-SWEEP_AXES = ("eta",)  # sweep axes that this figure shows
+AXES = ("eta",)  # sweep axes that this figure shows
 LATE_ERROR_STYLE: dict[str, Any] = {"color": "0.6", "linewidth": 0.8}
 CAPTION = (
     r"(a) Generalization error of one student at constant learning rates, and at the best rate at every time. Thin "

@@ -5,6 +5,6 @@ The gain lies between the gains of the two other rules. The weight mean gains mo
 
 from figures.published.online.ensemble_panels import ENSEMBLE_GAIN_CAPTION, draw_gain_panel_per_rule
 
-SWEEP_AXES = ("rule", "K")  # sweep axes that this figure shows
+AXES = ("rule", "K")  # sweep axes that this figure shows
 CAPTION = ENSEMBLE_GAIN_CAPTION
 draw = draw_gain_panel_per_rule

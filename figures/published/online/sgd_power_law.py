@@ -19,7 +19,7 @@ from statmech.errors import ConfigError
 from statmech.inputs.input_distributions import PowerLaw
 from statmech.stores.dataset import scenario_from_dataset
 
-SWEEP_AXES = ("inputs",)  # sweep axes that this figure shows
+AXES = ("inputs",)  # sweep axes that this figure shows
 GUIDE_START_FACTOR, GUIDE_STOP_FACTOR, GUIDE_HEIGHT_FACTOR = (
     1.5,
     0.05,

@@ -15,7 +15,7 @@ from figures.panels import make_figure, solve_dense_theory
 from figures.published.online.ensemble_panels import draw_q_against_R
 from figures.style import COLUMN_WIDTH
 
-SWEEP_AXES = ("rule",)  # sweep axes that this figure shows
+AXES = ("rule",)  # sweep axes that this figure shows
 CAPTION = (
     r"Similarity $q$ of two students against their similarity $R$ to the teacher, during learning: the lower "
     r"$q$ at a given $R$, the larger the gain of an ensemble. Dotted: $q=R^2$."

@@ -21,7 +21,7 @@ from figures.panels import add_panel_letters, add_title_and_legend, make_figure
 from figures.style import CURVE_DASHES, draw_mean_points, draw_seed_means, get_curve_style
 from theory import capacity, separable_fraction
 
-SWEEP_AXES = ("N", "alpha")  # sweep axes that this figure shows
+AXES = ("N", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("max_stability",)}
 CAPTION = (
     r"Random labels of $P=\alpha N$ examples. (a) Largest stability of a perceptron that stores the labels: median "

@@ -27,7 +27,7 @@ from figures.panels import (
 )
 from figures.style import THEORY_COLOUR
 
-SWEEP_AXES = ("N", "alpha")  # sweep axes that this figure shows
+AXES = ("N", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples: (a) generalization error, (b) smallest stability and (c) generalization "

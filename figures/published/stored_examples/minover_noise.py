@@ -18,7 +18,7 @@ from figures.legends import make_line_handle
 from figures.panels import add_title_and_legend, combine_with_lines, draw_panel, make_figure, solve_dense_theory
 from theory import noisy_capacity
 
-SWEEP_AXES = ("flip", "alpha")  # sweep axes that this figure shows
+AXES = ("flip", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("minover",)}
 CAPACITY_TICK_STYLE: dict[str, Any] = {"marker": "|", "markersize": 10, "markeredgewidth": 1.4, "linestyle": "none"}
 CAPTION = (

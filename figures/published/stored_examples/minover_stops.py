@@ -20,7 +20,7 @@ from figures.panels import add_panel_letters, add_title_and_legend, draw_guide, 
 from statmech.results.results import as_results
 from statmech.students.learners import STOP_REASONS
 
-SWEEP_AXES = ("stop", "alpha")  # sweep axes that this figure shows
+AXES = ("stop", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"Stop rules of MinOver on $P=\alpha N$ stored examples: (a) fractions of runs that field-patience, the code of "

@@ -23,7 +23,7 @@ from figures.style import (
     standard_error_over_seeds,
 )
 
-SWEEP_AXES = ("alpha",)  # sweep axes that this figure shows
+AXES = ("alpha",)  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("minover",)}
 CAPTION = (
     r"MinOver on $P=\alpha N$ stored examples against the number of updates: (a) generalization error, (b) certified "

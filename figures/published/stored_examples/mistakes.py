@@ -19,7 +19,7 @@ from statmech.results.results import as_results
 from theory import mistake_bound
 from theory.stored_examples.replica_theory import solve_learner_curve
 
-SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
+AXES = ("learner", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("perceptron", "max_stability")}
 MISTAKE_BOUND_LINE_POINTS = 300
 CAPTION = (

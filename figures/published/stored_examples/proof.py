@@ -24,7 +24,7 @@ from simulate.learners.perceptron_convergence import UpdateHistory, compute_upda
 from statmech.errors import ConfigError
 from statmech.stores.dataset import scenario_from_dataset
 
-SWEEP_AXES = ("learner",)  # sweep axes that this figure shows
+AXES = ("learner",)  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("perceptron", "max_stability")}
 PROJECTION_COLOUR, LENGTH_COLOUR = CURVE_COLOURS[:2]
 CAPTION = (

@@ -16,7 +16,7 @@ from figures.panels import (
     solve_dense_theory,
 )
 
-SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
+AXES = ("learner", "alpha")  # sweep axes that this figure shows
 CAPTION = (
     r"Learning curves from $P=\alpha N$ stored examples: (a) generalization error of each learner; lines, in the "
     r"colours of the points: theory for $N\to\infty$ (not available for the perceptron; AdaTron tends to maximum "

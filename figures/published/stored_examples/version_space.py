@@ -106,7 +106,7 @@ def make_great_circle(normal: np.ndarray) -> np.ndarray:
     return np.outer(np.cos(CIRCLE_ANGLES), e1) + np.outer(np.sin(CIRCLE_ANGLES), e2)
 
 
-SWEEP_AXES = ("learner", "alpha")  # sweep axes that this figure shows
+AXES = ("learner", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("minover", "max_stability")}
 CAPTION = (
     r"Version space (shaded) of $P$ examples of a teacher in $N=3$ dimensions, on the sphere of student directions, "
