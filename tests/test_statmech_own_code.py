@@ -24,6 +24,8 @@ import theory
 from simulate.execution import dask_cluster, store_runs
 from simulate.execution.store_runs import run_into
 from statmech import RULES, Scenario, StoreError, load_results
+from statmech.classification.classifiers import CLASSIFIERS
+from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.config import user_files
 from statmech.keys.kind_registry import SCENARIOS
 from statmech.keys.scenario import CLASS_REGISTRIES
@@ -57,7 +59,7 @@ ANOTHER = {"commit": "0123abc", "versions": {"statmech": "0.0.9", "jax": "0.1", 
 @pytest.fixture
 def registered():
     """Registries as they were, after the test."""
-    before = [(registry, dict(registry)) for registry in (*CLASS_REGISTRIES, SCENARIOS)]
+    before = [(registry, dict(registry)) for registry in (*CLASS_REGISTRIES, BOUNDARIES, CLASSIFIERS, SCENARIOS)]
     loaded = dict(user_files._loaded_modules)
     yield
     for registry, known in before:
