@@ -238,7 +238,7 @@ def draw_panel(
     axes
         One panel, or with `split` one panel per position on that axis, titled by the position.
     results
-        Results with these axes. Their `lines` are theory on a dense grid (`along`).
+        Results with these axes. Their `lines` are theory on a dense grid (`solve_dense_theory`).
     x, y
         An axis, and a variable or several variables with their labels.
     colour

@@ -261,9 +261,9 @@ def smooth(scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE
     Returns
     -------
     The Dataset of `theory.solve`, dense along `axis` and without the axes that the theory ignores (such as N). A grid
-    of times omits variables that are averaged between recorded times (`Variable.between`). None if the theory does not
-    vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal students, hundreds of parameter
-    combinations).
+    of times omits variables that are averaged between recorded times (`Variable.is_interval_mean`). None if the theory
+    does not vary along `axis`, cannot be solved on such a grid, or would take minutes (unequal students, hundreds of
+    parameter combinations).
 
     Examples
     --------

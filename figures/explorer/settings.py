@@ -75,14 +75,8 @@ SLIDER_RANGES = {  # minimum, maximum, step
 
 
 def get_page_settings_by_kind() -> dict[str, Page]:
-    """Return the initial settings of pages, by kind of scenario.
-
-    Raises `ConfigError` for a page whose kind names no key for the x axis.
-    """
-    pages = {name: PAGES[name] for name in get_kinds() if name in PAGES}
-    if unnamed := [name for name in pages if not get_kinds()[name].USUAL_X_KEY]:
-        raise ConfigError(f"{unnamed[0]}: a kind with a page requires `USUAL_X_KEY`, the usual key of the x axis")
-    return pages
+    """Return the initial settings of pages, by kind of scenario."""
+    return {name: PAGES[name] for name in get_kinds() if name in PAGES}
 
 
 def find_page_kind(config: Mapping[str, Any]) -> str:
@@ -107,8 +101,13 @@ def get_page_kind(scenario: AbstractScenario) -> str:
 
 
 def get_page_settings(kind_name: str) -> Page:
-    """Return the initial settings of a page."""
-    return get_page_settings_by_kind()[kind_name]
+    """Return the initial settings of a page.
+
+    Raises `ConfigError` if its kind names no key for the x axis.
+    """
+    if not get_kinds()[kind_name].USUAL_X_KEY:
+        raise ConfigError(f"{kind_name}: a kind with a page requires `USUAL_X_KEY`, the usual key of the x axis")
+    return PAGES[kind_name]
 
 
 def list_slider_keys(kind_name: str) -> list[str]:

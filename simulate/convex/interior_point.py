@@ -131,7 +131,7 @@ def make_bounded_slopes(
 ) -> BoundedSlopes:
     """Make an initial box, with slopes in the middle of their intervals or near the only finite bound.
 
-    The slacks represent z - give a.
+    The slacks represent z - `softness` a.
     """
     lows, highs = np.broadcast_to(low, z.shape), np.broadcast_to(high, z.shape)
     has_low, has_high = np.isfinite(lows), np.isfinite(highs)

@@ -45,7 +45,7 @@ LARGE_PROBLEM_DIMENSION = 300  # larger problems first try methods for random in
 class Problem(NamedTuple):
     """A loss of x = c + B w for B (P, N) and c (P,), and the factors of |w|_1 and |w|^2 / 2.
 
-    The last `free` weights have no penalty. They need l1 = 0 and a loss that has a minimum.
+    The last `num_unpenalised_weights` weights have no penalty. They need l1 = 0 and a loss that has a minimum.
     """
 
     B: np.ndarray

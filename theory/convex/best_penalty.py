@@ -19,7 +19,7 @@ from statmech.keys.sweep_grid import Cell
 from statmech.kinds.convex_fit import BEST_PENALTY_KEYWORD, PenalisedCell
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from statmech.stores.dataset import make_empty_dataset
-from theory.convex.best_lambda import cap_infinite_lambda, get_cached_best_lambdas
+from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA, cap_infinite_lambda, get_cached_best_lambdas
 from theory.convex.best_lambda import find_best_lambda as best_lambda_at
 
 CellVariables = dict[str, np.ndarray]
@@ -103,6 +103,14 @@ def get_example_ratio(cell: Any) -> float:
 def get_sample_size(cell: PenalisedCell) -> float:
     """Return the number of examples per input that a config defines, or of the rows of a table."""
     return cell.sample_size
+
+
+def searched_penalties(cell: PenalisedCell) -> tuple[float, float]:
+    """Return the search range of the best penalty.
+
+    The best penalty may be 0, which is a limit and not an edge of the search.
+    """
+    return 0.0, MAX_SEARCHED_LAMBDA
 
 
 def omit_unused_penalties(

@@ -127,7 +127,7 @@ def _get_one_sided_slope(loss: Loss, x: float, side: int) -> float:
     return float(loss.one_sided_slopes(x)[side] if x in loss.kinks else loss.slope(np.array(x)))
 
 
-NODES_PER_FIELD_PANEL = 20  # per panel
+NODES_PER_FIELD_PANEL = 20
 FINE_GAUSSIAN_PANEL_EDGES = np.array(
     [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
 )  # in standard deviations

@@ -619,7 +619,7 @@ class FreshRowErrorPredictor(RowErrorPredictor):
         Parameters
         ----------
         loss, P, lam
-            As in `described`.
+            The loss, numbers of examples (batch,) and penalties (batch,).
         """
         kind = convert_to_stability_loss(loss)
         clusters, stabilities = self.solve_stabilities(kind, P, lam)

@@ -16,7 +16,6 @@ from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weight_distributions import WeightDistribution
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from theory.convex.bayes_optimal import solve_bayes_overlap
-from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA
 from theory.convex.best_penalty import (
     CellVariables,
     find_best_group_lambdas,
@@ -26,6 +25,7 @@ from theory.convex.best_penalty import (
     omit_unused_penalties,
     solve_penalised_cells,
 )
+from theory.convex.best_penalty import searched_penalties as searched_penalties
 from theory.convex.empirical_risk import solve_loss_minimum
 from theory.convex.thresholds import get_recovery_threshold
 
@@ -49,14 +49,6 @@ def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[CellVariab
     """
     find_best_penalties = omit_unused_penalties(cells, interpolate_best_lambdas)
     return solve_penalised_cells(scenario, cells, get_sample_size, find_best_penalties, _solve_points)
-
-
-def searched_penalties(cell: RiskCell) -> tuple[float, float]:
-    """Return the search range of the best penalty.
-
-    The best penalty may be 0, which is a limit and not an edge of the search.
-    """
-    return 0.0, MAX_SEARCHED_LAMBDA
 
 
 def _solve_points(cell: RiskCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping[str, np.ndarray | float]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from statmech.convex.gaussian_clusters import compute_best_plane_error, compute_cluster_separability_threshold
 from statmech.kinds.risk_clusters import ClusterCell, Clusters
-from theory.convex.best_lambda import MAX_SEARCHED_LAMBDA
 from theory.convex.best_penalty import (
     CellVariables,
     get_example_ratio,
@@ -19,6 +18,7 @@ from theory.convex.best_penalty import (
     omit_unused_penalties,
     solve_penalised_cells,
 )
+from theory.convex.best_penalty import searched_penalties as searched_penalties
 from theory.convex.gaussian_clusters import find_best_cluster_penalties, solve_cluster_minimum
 
 SOURCE = "replica-symmetric, N -> infinity"
@@ -39,14 +39,6 @@ def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Cel
     """
     find_best_penalties = omit_unused_penalties(cells, find_best_cluster_penalties)
     return solve_penalised_cells(scenario, cells, get_sample_size, find_best_penalties, _solve_points)
-
-
-def searched_penalties(cell: ClusterCell) -> tuple[float, float]:
-    """Return the search range of the best penalty.
-
-    The best penalty may be 0, which is a limit and not an edge of the search.
-    """
-    return 0.0, MAX_SEARCHED_LAMBDA
 
 
 def _solve_points(cell: ClusterCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping[str, np.ndarray | float]:

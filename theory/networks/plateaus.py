@@ -77,7 +77,7 @@ from theory.networks.order_parameter_equations import (
 )
 from theory.numerics.runge_kutta import integrate, pad_times
 
-NODES_PER_UNIT_FIELD = 16  # per field; 24 nodes change c by only 7e-4
+NODES_PER_UNIT_FIELD = 16  # 24 nodes change c by only 7e-4
 SPECIALISATION_DIFFERENCE_STEP = 1e-5  # for the growth rate of u
 NUM_TIMES_TO_PLATEAU = 201  # spaced more densely at early times
 FIRST_PLATEAU_TIME, MAX_PLATEAU_TIME_DOUBLINGS = (
@@ -277,7 +277,7 @@ def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, pass
     return float(times[index - 1] + fraction * (times[index] - times[index - 1]) + np.log(u[0]) / rate)
 
 
-NODES_FOR_DELTA = 8  # for the integral over Delta
+NODES_FOR_DELTA = 8
 MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # for continuation of the plateau in eta
 PLATEAU_NEWTON_TOL = 1e-13
 MAX_PLATEAU_NEWTON_STEPS = 12
