@@ -144,7 +144,19 @@ def test_balanced_weights_in_partial_fit_are_refused_and_so_are_too_many_visits(
         Perceptron().partial_fit(X, y, classes=[0, 1], sample_weight=np.full(20, 1e9))
 
 
-def test_boosting_of_perceptrons_hands_over_its_weights():
+class WeightRecorder(Perceptron):
+    """A perceptron that keeps the weights of the examples with which it was fitted."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.fitted_weights_ = np.array(sample_weight)
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+def test_boosting_raises_the_weights_of_the_examples_that_the_perceptron_before_misclassified():
     X, y = noisy(m=200)
-    model = AdaBoostClassifier(Perceptron(max_iter=5), n_estimators=5).fit(X, y)
-    assert model.score(X, y) > 0.7
+    model = AdaBoostClassifier(WeightRecorder(max_iter=5), n_estimators=5, random_state=0).fit(X, y)
+    assert len(model.estimators_) == 5
+    for perceptron, following in zip(model.estimators_[:-1], model.estimators_[1:], strict=True):
+        ratios = following.fitted_weights_ / perceptron.fitted_weights_
+        wrong = perceptron.predict(X) != y
+        assert ratios[wrong].min() > 1.1 * ratios[~wrong].max()
