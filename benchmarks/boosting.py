@@ -24,13 +24,13 @@ import numpy as np
 import timing
 from sklearn.model_selection import StratifiedKFold
 
-from simulate.classification.conjunction_search import (
+from simulate.classification.conjunctions import (
     Conjunction,
     ConjunctionSearch,
     boost_conjunctions,
     compute_weighted_vote,
 )
-from simulate.classification.estimators.sparse import SparsePerceptron
+from simulate.classification.estimators.sparse_perceptron import SparsePerceptron
 from statmech.inputs import data_sets
 
 VALUES, TEACHER, FLIPPED = 4, 9, 0.1

@@ -22,7 +22,7 @@ import pandas as pd
 import timing
 
 from statmech.errors import ConfigError
-from statmech.inputs.labelled_tables import make_labelled_table
+from statmech.inputs.real_tables import make_labelled_table
 from statmech.learning_curve import LearningCurvePredictor
 
 MAX_ROWS = 8000

@@ -18,8 +18,14 @@ import numpy as np
 from statmech.convex.losses import DESCENT_ONLY_LOSSES, LOSSES, Loss
 from statmech.errors import ConfigError, format_unknown_name
 from statmech.inputs import table_columns, table_files
-from statmech.inputs.labelled_tables import LabelledTable, make_labelled_table, read_labelled_table
-from statmech.inputs.real_tables import RealTable, diagnose_table, make_real_table
+from statmech.inputs.real_tables import (
+    LabelledTable,
+    RealTable,
+    diagnose_table,
+    make_labelled_table,
+    make_real_table,
+    read_labelled_table,
+)
 from statmech.inputs.table_columns import NO_INDEX_COLUMN_KEYWORD, ColumnOptions
 from statmech.inputs.table_files import TableFileFormat
 

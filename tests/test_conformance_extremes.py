@@ -19,7 +19,7 @@ from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.errors import DivergedStudentError, StatmechError
 from statmech.numerics.random_numbers import make_key_data
 from statmech.parameters.parameter_fields import get_parameters
-from statmech.students.order_parameters import student_coordinates
+from statmech.students.student_geometry import student_coordinates
 
 SMALL = (5e-324, 1e-300, 1e-160, 1e-50)
 LARGE = (*(1 / value for value in SMALL[1:]), 1.79e308)

@@ -16,8 +16,8 @@ from simulate.online import gram_engine, weight_vector_engine
 from statmech import RULES, Scenario
 from statmech.numerics.gaussian import step
 from statmech.parameters.parameter_fields import get_parameters, parameter
-from statmech.students.order_parameters import angle_between_students
 from statmech.students.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
+from statmech.students.student_geometry import angle_between_students
 from theory.online import order_parameter_equations, student_fluctuations, trajectories
 from theory.online.order_parameter_equations import StudentPair, integrate_pair_average, integrate_rule_averages
 

@@ -16,11 +16,11 @@ from simulate.run import remarks
 from statmech import ConfigError, LabelledRows, ScenarioError, load
 from statmech.cli.command_group import app
 from statmech.convex.losses import Logistic, Square
-from statmech.inputs.labelled_tables import make_labelled_table
 from statmech.inputs.real_tables import (
     HeldOutRowsPopulation,
     ResampledTablePopulation,
     load_named_table,
+    make_labelled_table,
     make_real_table,
 )
 from statmech.kinds.registry import scenario_from

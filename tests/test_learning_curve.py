@@ -13,8 +13,7 @@ from simulate.convex.table_fits import (
     measure_table_errors,
 )
 from statmech.convex.losses import LOSSES, convert_to_stability_loss
-from statmech.inputs.labelled_tables import make_labelled_table
-from statmech.inputs.real_tables import make_real_table
+from statmech.inputs.real_tables import make_labelled_table, make_real_table
 from statmech.learning_curve import LearningCurvePredictor
 from statmech.learning_curve_report import format_curve_report
 from statmech.numerics.gaussian import normal_cdf

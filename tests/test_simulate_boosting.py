@@ -10,7 +10,7 @@ import figures
 import simulate
 import theory
 from simulate.classification import boosting as simulation
-from simulate.classification import conjunction_search
+from simulate.classification import conjunctions
 from statmech import Boosting, Results, ScenarioError
 from statmech.classification.boosting import AdaBoost, BoostingCell
 from statmech.kinds.registry import scenario_from
@@ -29,9 +29,9 @@ def broken(of):
 
 
 def skip_half_of_the_pairs(monkeypatch):
-    find = conjunction_search.ConjunctionSearch._find_allowed_pairs
+    find = conjunctions.ConjunctionSearch._find_allowed_pairs
     odd = lambda search, others: find(search, others) * (np.add.outer(others, others) % 2)  # noqa: E731
-    monkeypatch.setattr(conjunction_search.ConjunctionSearch, "_find_allowed_pairs", odd)
+    monkeypatch.setattr(conjunctions.ConjunctionSearch, "_find_allowed_pairs", odd)
 
 
 SWEEP = {"s": [1, 2, 3, 5, 8], "P": [20, 200], "k": [1, 2, 3], "discount": [1.0, 0.5]}
@@ -67,9 +67,7 @@ def lacking(k):
             X, y = simulation.draw_examples(rng, simulation.draw_teacher(rng, cell), cell.N, cell.P)
             D = rng.random(cell.P) ** unevenness
             D /= D.sum()
-            right = D[
-                conjunction_search.ConjunctionSearch(1.0 * X, D * y, np.arange(cell.N), k, 1.0).best()(X) == y
-            ].sum()
+            right = D[conjunctions.ConjunctionSearch(1.0 * X, D * y, np.arange(cell.N), k, 1.0).best()(X) == y].sum()
             short.append(0.5 + 1 / (2 * cell.s) - right)
     return max(short)
 
@@ -139,7 +137,7 @@ def test_a_run_that_ends_before_its_bound_has_no_stages_and_is_not_judged_by_it(
 
 
 def test_a_run_that_is_abandoned_at_its_bound_violates_it(monkeypatch):
-    stage = conjunction_search.BoostingStage(conjunction_search.Conjunction((0,), 1), 0.4, 0.4)
+    stage = conjunctions.BoostingStage(conjunctions.Conjunction((0,), 1), 0.4, 0.4)
     monkeypatch.setattr(simulation, "boost_until_correct", lambda *args: ([stage], False))
     one = scenario(s=1, cap=boosting.bound_stages(1, 200))
     [(_, kept)] = comparison.count_runs_within_bounds(simulate.run(one), theory.solve(one))
@@ -192,9 +190,7 @@ def test_flips_that_do_not_depend_on_the_inputs_leave_part_of_the_advantage_of_l
         for flip in (0.1, 0.3):
             labels = simulation.flip_labels(rng, y, flip)
             found = (
-                np.mean(
-                    conjunction_search.ConjunctionSearch(1.0 * X, labels, np.arange(cell.N), 2, 1.0).best()(X) == labels
-                )
+                np.mean(conjunctions.ConjunctionSearch(1.0 * X, labels, np.arange(cell.N), 2, 1.0).best()(X) == labels)
                 - 0.5
             )
             left.append(boosting.guaranteed_advantage(cell.s, flip=flip) - found)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import brief
 
-from simulate.classification.conjunction_search import (
+from simulate.classification.conjunctions import (
     Conjunction,
     ConjunctionSearch,
     boost_conjunctions,

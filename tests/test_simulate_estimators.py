@@ -29,11 +29,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import simulate
 from simulate import margin
-from simulate.classification.estimators import stability
+from simulate.classification.conjunctions import LATEX_ESCAPES, LATEX_RELATIONS
+from simulate.classification.estimators import minover_adatron
 from simulate.classification.estimators.classifier_models import PrunedPerceptron
-from simulate.classification.estimators.concept import LATEX_ESCAPES, LATEX_RELATIONS
-from simulate.classification.estimators.linear import passive_aggressive_strength
-from simulate.classification.numba_loops import compile_loop
+from simulate.classification.estimators.linear_classifiers import passive_aggressive_strength
 from simulate.classification.partial_sums import AttentionState, evaluate_margins_in_blocks, sum_rows_until_level
 from simulate.learners import (
     AdaTron,
@@ -50,6 +49,7 @@ from simulate.learners.learner_interface import LearnerTask
 from simulate.learners.perceptron_convergence import compute_update_history, find_broken_inequalities
 from simulate.learners.perceptron_convergence import iterate_mistakes as walk
 from statmech.classification.stopping_boundaries import compute_stopping_level
+from statmech.runtime.compiled_programs import compile_loop
 from statmech.students import learners
 from theory import mistake_bound
 
@@ -261,7 +261,7 @@ def test_the_margin_is_the_smallest_signed_distance_of_an_example_from_the_bound
     distances = signs * (X @ model.coef_[0] + model.intercept_[0]) / np.linalg.norm(model.coef_[0])
     assert margin(model, X, y) == distances.min() > 0
     assert margin(model, X, y[::-1]) == -np.abs(distances)[[0, 2]].max()
-    assert margin is simulate.classification.estimators.linear.margin is simulate.learners.margin
+    assert margin is simulate.classification.estimators.linear_classifiers.margin is simulate.learners.margin
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_minover_adds_the_examples_that_the_simulation_adds(m, features, right):
     """One by one in effect: whole numbers, of whose equal fields the first is added, are exact in any order of sums."""
     z = signed(m + features, m, features, True, right)
     until = np.unique(np.geomspace(1, 40 * m, 12).astype(int))
-    run = stability.run_minover(z, until)
+    run = minover_adatron.run_minover(z, until)
     strengths, updates, _ = simulated(learners.MinOverLearner(), z, until)
     np.testing.assert_array_equal(run.strengths, strengths)
     np.testing.assert_array_equal(run.updates, updates)
@@ -372,7 +372,7 @@ def test_minover_stops_where_the_simulation_stops(stop, right):
     for seed in range(4):
         z = signed(seed, 60, 8, False, right)
         until = np.array([30, 100, 60 * 300])
-        run = stability.run_minover(z, until, stop)
+        run = minover_adatron.run_minover(z, until, stop)
         strengths, updates, _ = simulated(learners.MinOverLearner(stop=stop), z, until)
         np.testing.assert_array_equal(run.strengths, strengths)
         np.testing.assert_array_equal(run.updates, updates)
@@ -383,23 +383,23 @@ def test_minover_stops_where_the_simulation_stops(stop, right):
 def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monkeypatch):
     z = signed(0, 600, 8, True)
     until = np.array([40 * 600])
-    expected, looked, made = stability.run_minover(z, until).strengths, [], stability.run_minover_updates
+    expected, looked, made = minover_adatron.run_minover(z, until).strengths, [], minover_adatron.run_minover_updates
 
     def counting(slots, rows, fields, *rest):
         looked.append(len(fields))
         return made(slots, rows, fields, *rest)
 
-    monkeypatch.setattr(stability, "run_minover_updates", counting)
-    course = stability.MinOverRun(z, "epochs")
-    course.candidates = stability.MinOverCandidates(course.examples, np.arange(4), 16)  # the first four: too few
+    monkeypatch.setattr(minover_adatron, "run_minover_updates", counting)
+    course = minover_adatron.MinOverRun(z, "epochs")
+    course.candidates = minover_adatron.MinOverCandidates(course.examples, np.arange(4), 16)  # the first four: too few
     for _ in course.iterate_blocks(until[0]):
         pass
     np.testing.assert_array_equal(course.strengths, expected[0])
     assert min(looked) < 60
     monkeypatch.setattr(
-        stability, "bound_block_deviation", lambda *_: (0.0, -1e9, 0.0)
+        minover_adatron, "bound_block_deviation", lambda *_: (0.0, -1e9, 0.0)
     )  # as if nothing could be missed
-    assert not np.array_equal(stability.run_minover(z, until).strengths, expected)
+    assert not np.array_equal(minover_adatron.run_minover(z, until).strengths, expected)
 
 
 @pytest.mark.slow
@@ -408,7 +408,7 @@ def test_minover_looks_at_few_examples_and_a_block_that_misses_one_is_found(monk
 def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, right):
     z = signed(m + features, m, features, False, right)
     until = np.array([1, 2, 7, 40, 300])
-    run = stability.run_adatron(z, until, omega, 1e-6)
+    run = minover_adatron.run_adatron(z, until, omega, 1e-6)
     strengths, updates, converged = simulated(learners.AdaTronLearner(omega=omega, tolerance=1e-6), z, until * m)
     np.testing.assert_array_equal(run.epochs * m, updates)
     np.testing.assert_allclose(run.strengths, strengths, rtol=1e-6, atol=1e-9 * max(1, np.abs(strengths).max()))
@@ -419,21 +419,21 @@ def test_adatron_makes_the_steps_that_the_simulation_makes(m, features, omega, r
 def test_adatron_visits_few_examples_and_would_err_without_its_radius(monkeypatch):
     z = signed(0, 600, 8, False)
     expected, looked, made = (
-        stability.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths,
+        minover_adatron.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths,
         [],
-        stability.run_epochs_in_ball,
+        minover_adatron.run_epochs_in_ball,
     )
 
     def counting(some, *rest):
         looked.append(len(some))
         return made(some, *rest)
 
-    monkeypatch.setattr(stability, "run_epochs_in_ball", counting)
-    np.testing.assert_array_equal(stability.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths, expected)
+    monkeypatch.setattr(minover_adatron, "run_epochs_in_ball", counting)
+    np.testing.assert_array_equal(minover_adatron.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths, expected)
     assert min(looked) < 60
-    monkeypatch.setattr(stability, "MIN_BLOCK_RADIUS_RATIO", 0.0)  # only those that would change now, for many epochs
-    monkeypatch.setattr(stability, "run_epochs_in_ball", lambda *given: made(*given[:6], 1e300, *given[7:]))
-    assert not np.allclose(stability.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths, expected, rtol=1e-6)
+    monkeypatch.setattr(minover_adatron, "MIN_BLOCK_RADIUS_RATIO", 0.0)  # only those that would change now
+    monkeypatch.setattr(minover_adatron, "run_epochs_in_ball", lambda *given: made(*given[:6], 1e300, *given[7:]))
+    assert not np.allclose(minover_adatron.run_adatron(z, np.array([300]), 1.0, 1e-9).strengths, expected, rtol=1e-6)
 
 
 def test_no_fit_compiles_for_its_shape():
@@ -443,11 +443,11 @@ def test_no_fit_compiles_for_its_shape():
         AdaTron(tolerance=0.1).fit(X, y)
         MinOver(within=0.5).fit(X, y)
     for loop in (
-        stability.run_minover_updates,
-        stability.bound_block_deviation,
-        stability.run_epochs_in_ball,
-        stability.compute_field,
-        stability.compute_distance,
+        minover_adatron.run_minover_updates,
+        minover_adatron.bound_block_deviation,
+        minover_adatron.run_epochs_in_ball,
+        minover_adatron.compute_field,
+        minover_adatron.compute_distance,
     ):
         assert len(loop.dispatcher().signatures) == 1
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.utils.validation import has_fit_parameter
 
-from simulate.classification.estimators.linear import resample_by_weight
+from simulate.classification.estimators.linear_classifiers import resample_by_weight
 from simulate.learners import AdaTron, AttentivePerceptron, MinOver, Perceptron, SparsePerceptron
 
 ONLINE = [

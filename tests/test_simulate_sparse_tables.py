@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 
-from simulate.classification import conjunction_search
-from simulate.classification.estimators import sparse
+from simulate.classification import conjunctions
+from simulate.classification.estimators import sparse_perceptron
 from simulate.learners import SparsePerceptron
 
 MISSING = {"NaN": np.nan, "None": None, "NA": pd.NA, "NaT": pd.NaT, "word": "?"}
@@ -93,7 +93,7 @@ def test_numbers_as_text_are_words_and_a_warning_says_so():
 
 def test_a_long_cross_validation_tells_once_how_much_of_it_is_done(monkeypatch):
     X, y = numbers()
-    monkeypatch.setattr(sparse, "CV_NOTICE_SECONDS", 0.0)
+    monkeypatch.setattr(sparse_perceptron, "CV_NOTICE_SECONDS", 0.0)
     with pytest.warns(UserWarning, match="Cross-validation") as told:
         SparsePerceptron(k=2, cv=3).fit(X, y[::-1])
     [message] = [str(one.message) for one in told]
@@ -105,16 +105,16 @@ def test_a_long_cross_validation_tells_once_how_much_of_it_is_done(monkeypatch):
 
 def test_cross_validation_of_a_wide_table_makes_a_limited_number_of_stages(monkeypatch):
     X, y = numbers()
-    monkeypatch.setattr(sparse, "MAX_CV_STAGES", 5)
+    monkeypatch.setattr(sparse_perceptron, "MAX_CV_STAGES", 5)
     asked = []
-    boost = sparse.boost_conjunctions
-    monkeypatch.setattr(sparse, "boost_conjunctions", lambda *given: asked.append(given[4]) or boost(*given))
+    boost = sparse_perceptron.boost_conjunctions
+    monkeypatch.setattr(sparse_perceptron, "boost_conjunctions", lambda *given: asked.append(given[4]) or boost(*given))
     SparsePerceptron(cv=3).fit(X, y[::-1])
     assert asked[:3] == [5, 5, 5]
 
 
 def test_too_many_conjunctions_are_refused_with_advice(monkeypatch):
-    monkeypatch.setattr(conjunction_search, "MAX_SEARCHED_CONJUNCTIONS", 65)
+    monkeypatch.setattr(conjunctions, "MAX_SEARCHED_CONJUNCTIONS", 65)
     with pytest.raises(
         ValueError, match=r"conjunctions of 2 of 12 indicators .* Select columns first, or reduce k or bins"
     ):

@@ -448,9 +448,9 @@ def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds
     ],
 )
 def test_no_file_is_named_on_a_page(typed, live, tmp_path, monkeypatch):
-    from statmech.inputs import labelled_tables
+    from statmech.inputs import table_files
 
-    monkeypatch.setattr(labelled_tables, "load_input_table", lambda path: pytest.fail(f"{path} is read"))
+    monkeypatch.setattr(table_files, "load_input_table", lambda path: pytest.fail(f"{path} is read"))
     made, messages = live
     made.more_keys.value = typed.replace("FILE", str(tmp_path / "private"))
     assert messages == [("error", FILE_NOT_ALLOWED_MESSAGE.format("other keys")), ("progress", "")]

@@ -23,7 +23,7 @@ from statmech.students.ensemble_vote import (
     measure_vote_error,
 )
 from statmech.students.ensemble_vote import majority_vote_error as of_equal_students
-from statmech.students.order_parameters import factor_semidefinite_matrix
+from statmech.students.student_geometry import factor_semidefinite_matrix
 
 N_DRAWN = 40
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import statmech
 from statmech.cli.command_group import app
 from statmech.errors import ConfigError
-from statmech.inputs.labelled_tables import make_labelled_table, read_labelled_table
+from statmech.inputs.real_tables import make_labelled_table, read_labelled_table
 from statmech.inputs.table_columns import ColumnOptions
 from statmech.inputs.table_files import TableFileFormat, read_table_file
 

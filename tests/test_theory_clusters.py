@@ -13,16 +13,19 @@ from simulate.convex.minimisation import minimise
 from simulate.convex.objective_and_certificates import Problem
 from statmech import Clusters, ScenarioError
 from statmech.convex import gaussian_clusters as vocabulary
-from statmech.convex.gaussian_clusters import (
-    GaussianClusters,
-    compute_best_plane_error,
-    compute_cluster_separability_threshold,
-)
+from statmech.convex.gaussian_clusters import GaussianClusters
 from statmech.convex.losses import LOSSES, Hinge, Logistic, Square, SquaredHinge, convert_to_stability_loss
+from statmech.convex.separability_thresholds import compute_cluster_separability_threshold
 from statmech.inputs.covariance_modes import make_modes
 from statmech.kinds.registry import scenario_from
 from statmech.numerics.gaussian import normal_cdf
-from theory.convex.gaussian_clusters import ClusterEquations, find_best_cluster_lambdas, solve_cluster_minimum
+from theory.convex.gaussian_clusters import (
+    ClusterEquations,
+    compute_best_plane_error,
+    compute_learnt_separation,
+    find_best_cluster_lambdas,
+    solve_cluster_minimum,
+)
 from theory.convex.saddle_point import PenaltyPoint
 
 EQUAL = GaussianClusters().combine_with_modes(None)
@@ -56,7 +59,7 @@ def test_an_infinite_penalty_is_hebbs_rule_and_the_best_of_equal_clusters(loss):
     strong = at(loss, EQUAL, [0.5, 2, 5], 1e6).eps_g
     np.testing.assert_allclose(
         strong,
-        [compute_best_plane_error(EQUAL.compute_learnt_separation(alpha), 0.5) for alpha in (0.5, 2, 5)],
+        [compute_best_plane_error(compute_learnt_separation(EQUAL, alpha), 0.5) for alpha in (0.5, 2, 5)],
         atol=2e-7,
     )
     assert abs(strong[1] - 0.2071080891) < 2e-7
@@ -113,7 +116,7 @@ def test_an_error_with_an_intercept_is_least_at_the_best_penalty():
     best = find_best_cluster_lambdas(Logistic(), clusters, alpha, intercept=True)
     around = [at(Logistic(), clusters, alpha, best * factor, True).eps_g for factor in (0.97, 1, 1.03)]
     assert np.all(around[1] < np.minimum(around[0], around[2]))
-    bayes = np.array([compute_best_plane_error(clusters.compute_learnt_separation(each), 0.2) for each in alpha])
+    bayes = np.array([compute_best_plane_error(compute_learnt_separation(clusters, each), 0.2) for each in alpha])
     assert np.all(around[1] > bayes)
     assert np.all(bayes > compute_best_plane_error(clusters.separation, 0.2))
 
@@ -137,7 +140,7 @@ def test_the_bayes_optimal_learner_reaches_its_error_at_finite_N():
         q = mean @ w / cell.N
         b = (two.centre_distances[1] - two.centre_distances[0]) * q / 2 + np.log(0.3 / 0.7) / 2
         errors.append(two.weights @ normal_cdf(-(two.centre_distances * m + vocabulary.CLUSTER_LABELS * b) / Q))
-    expected = compute_best_plane_error(two.compute_learnt_separation(1.0), 0.3)
+    expected = compute_best_plane_error(compute_learnt_separation(two, 1.0), 0.3)
     spread = np.std(errors) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - expected) < 3 * spread + 1 / cell.N
     assert spread < 0.003

@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 import theory
 from statmech import Scenario
 from statmech.errors import SolverError
-from statmech.students.order_parameters import angle_between_students
 from statmech.students.rules import RULES
+from statmech.students.student_geometry import angle_between_students
 from theory.online import order_parameter_equations, trajectories
 from theory.online.student_states import Students, count_distinct_students, make_initial_students
 

@@ -25,7 +25,7 @@ from statmech.convex.losses import (
     SquaredHinge,
     convert_to_stability_loss,
 )
-from statmech.convex.separability import compute_minimum_existence_threshold
+from statmech.convex.separability_thresholds import compute_minimum_existence_threshold
 from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weight_distributions import Binary, Gauss, Sparse
 from statmech.errors import ScenarioError

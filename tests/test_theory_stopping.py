@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from statmech import ScenarioError
 from statmech.classification import stopping_boundaries
-from statmech.classification.stopping_boundaries import BOUNDARIES, compute_stopping_level
-from theory.classification.random_walks import error, exact_decision, mean_evaluated_fraction
+from statmech.classification.stopping_boundaries import BOUNDARIES, brownian_decision_error, compute_stopping_level
+from theory.classification.random_walks import exact_decision, mean_evaluated_fraction
 
 MEANS = np.array([-0.5, 0.0, 0.3, 1.0, 3.0])
 OVERSHOOT = (
@@ -21,7 +21,11 @@ OVERSHOOT = (
 def kept(boundary, error_rate, mean, variance, theta):
     """The decision-error rate of a boundary for Brownian motion."""
     tau = compute_stopping_level(boundary, error_rate, mean, variance, theta)
-    return error(tau, 0.0, variance, theta - mean) if boundary == "centred" else error(tau, mean, variance, theta)
+    return (
+        brownian_decision_error(tau, 0.0, variance, theta - mean)
+        if boundary == "centred"
+        else brownian_decision_error(tau, mean, variance, theta)
+    )
 
 
 @pytest.mark.parametrize("error_rate", [1e-6, 0.01, 0.2])
@@ -41,7 +45,7 @@ def test_a_bridge_is_conservative_and_eq_4_on_raw_sums_is_not():
     assert kept("as-printed", 0.01, 1.0, 1.0, 0.0) == pytest.approx(0.038, abs=5e-4)
     assert kept("as-printed", 0.01, 0.0, 1.0, 0.0) == pytest.approx(0.01, rel=1e-9)
     without_drift = compute_stopping_level("constant", 0.01, 0.0, 1.0)
-    assert error(without_drift, 1.0, 1.0) == pytest.approx(0.0045, abs=5e-5)
+    assert brownian_decision_error(without_drift, 1.0, 1.0) == pytest.approx(0.0045, abs=5e-5)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +56,10 @@ def test_discrete_steps_are_brownian_motion_with_its_level_raised_by_the_oversho
     for n in (100, 400):
         found = exact_decision(tau, np.arange(1, n + 1), mean, 1.0, theta)
         raised = tau + OVERSHOOT / np.sqrt(n)
-        assert found.error == pytest.approx(float(error(raised, mean, 1.0, theta)), rel=0.6 / np.sqrt(n))
-        assert found.error < float(error(tau, mean, 1.0, theta))
+        assert found.error == pytest.approx(
+            float(brownian_decision_error(raised, mean, 1.0, theta)), rel=0.6 / np.sqrt(n)
+        )
+        assert found.error < float(brownian_decision_error(tau, mean, 1.0, theta))
 
 
 @pytest.mark.parametrize("looks", [np.arange(1, 61), np.arange(5, 61, 5), np.array([3, 20, 45, 60]), np.array([60])])

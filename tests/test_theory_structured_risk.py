@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import theory
 from statmech.convex.losses import Absolute, Hinge, Logistic, Penalty, Square, SquaredHinge
-from statmech.convex.separability import compute_separability_threshold
+from statmech.convex.separability_thresholds import compute_separability_threshold
 from statmech.convex.teachers import LinearTeacher, LogitTeacher, ProbitTeacher, SignTeacher
 from statmech.convex.weight_distributions import Gauss
 from statmech.errors import ScenarioError

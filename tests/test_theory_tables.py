@@ -13,8 +13,7 @@ from statmech.cli.command_group import app
 from statmech.convex.gaussian_clusters import GaussianClusters
 from statmech.convex.losses import LOSSES, Square, convert_to_stability_loss
 from statmech.errors import ConfigError
-from statmech.inputs.labelled_tables import make_labelled_table, read_labelled_table
-from statmech.inputs.real_tables import make_real_table
+from statmech.inputs.real_tables import make_labelled_table, make_real_table, read_labelled_table
 from statmech.learning_curve import LearningCurvePredictor
 from statmech.learning_curve_report import format_curve_report
 from theory.convex.gaussian_clusters import solve_cluster_minimum

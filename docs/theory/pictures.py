@@ -17,7 +17,7 @@ from figures.style import (
     make_shades,
     set_log_ticks,
 )
-from simulate.classification.conjunction_search import Conjunction, boost_conjunctions, compute_weighted_vote
+from simulate.classification.conjunctions import Conjunction, boost_conjunctions, compute_weighted_vote
 from statmech import theory
 from statmech.classification.stopping_boundaries import (
     brownian_decision_error,

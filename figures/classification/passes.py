@@ -13,8 +13,7 @@ from figures.classification.table_panels import draw_fold_means, has_independent
 from figures.legends import make_line_handle
 from figures.panels import draw_legend_below, make_figure, set_heading, set_log_axes
 from figures.style import nested_marker_size
-from statmech.classification.classifiers import CLASSIFIERS
-from statmech.classification.cross_validation import EXAMPLE_ORDER_MEANINGS
+from statmech.classification.classifiers import CLASSIFIERS, EXAMPLE_ORDER_MEANINGS
 from statmech.inputs.data_sets import find_data_source
 
 AXES = ("data", "classifier", "order", "passes")  # sweep axes that this figure shows

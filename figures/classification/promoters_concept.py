@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures.panels import make_figure, set_heading
 from figures.style import CURVE_COLOURS, NO_LEGEND_GID, SMALL_FONT_SIZE
-from simulate.classification.estimators.concept import ConceptTerm
+from simulate.classification.conjunctions import ConceptTerm
 from statmech.errors import ConfigError
 from statmech.inputs.data_sets import DataSource, find_data_source
 

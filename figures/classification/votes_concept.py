@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.classification import concept_bars
-from simulate.classification.estimators.concept import ConceptTerm
+from simulate.classification.conjunctions import ConceptTerm
 from statmech.errors import ConfigError
 from statmech.inputs.data_sets import find_data_source
 

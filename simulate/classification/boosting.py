@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.classification.conjunction_search import (
+from simulate.classification.conjunctions import (
     MAX_SEARCHED_CONJUNCTIONS,
     BoostingStage,
     Conjunction,

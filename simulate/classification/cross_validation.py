@@ -26,7 +26,7 @@ from simulate.execution import work_units
 from statmech.classification.classifiers import Classifier
 from statmech.classification.cross_validation import DECISION_MAP_POINTS_PER_SIDE, Study, StudyCell
 from statmech.errors import ScenarioError
-from statmech.inputs import data_sets as sources
+from statmech.inputs import data_sets
 from statmech.inputs.data_sets import DataSetContent
 from statmech.keys.sweep_grid import ensure_tuple, hash_identity
 
@@ -69,7 +69,7 @@ class Simulator(work_units.PerRunSimulator[StudyCell]):
 
     def make_extra_attributes(self) -> dict[str, str]:
         """Return notes on the data, and the concepts that boosting learns from all examples, as JSON."""
-        notes = {name: sources.find_data_source(name).note for name in ensure_tuple(self.scenario.data)}
+        notes = {name: data_sets.find_data_source(name).note for name in ensure_tuple(self.scenario.data)}
         with self.open_context():
             return {"concepts": json.dumps(_learn_concepts(self.scenario)), "notes": json.dumps(notes)}
 
@@ -109,7 +109,7 @@ def evaluate_fold(study: Study, fold: Fold) -> dict[str, Any]:
         "nonzero_weights": count_nonzero_weights(model),
         "passes_made": np.max(model.n_iter_) if "passes" in vars(fold.cell.classifier) else np.nan,
     }
-    codons = sources.find_data_source(fold.cell.data).codons
+    codons = data_sets.find_data_source(fold.cell.data).codons
     values |= {**count_evaluated_features(model, X[outside]), **count_pair_weights(model, codons)}
     return values | (
         {"pair_weights": sum_pair_weights(model, len(study.recorded_coordinates["position"]))}
@@ -136,13 +136,13 @@ def fit_fold(study: Study, fold: Fold) -> tuple[Any, np.ndarray, np.ndarray]:
 @cache
 def _load_and_encode_version(name: str, version: tuple[object, ...]) -> EncodedDataSet:
     """Load and encode one version of a data set, once per process."""
-    data = sources.get_cached_data_set(name)
+    data = data_sets.get_cached_data_set(name)
     return EncodedDataSet(data, encode_as_numbers(data), get_attribute_categories(data))
 
 
 def load_encoded_data_set(name: str) -> EncodedDataSet:
     """Return a data set with its encodings, loaded once per version."""
-    return _load_and_encode_version(name, sources.get_data_file_version(name))
+    return _load_and_encode_version(name, data_sets.get_data_file_version(name))
 
 
 def _split_folds(

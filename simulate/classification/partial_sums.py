@@ -13,8 +13,8 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from simulate.classification.numba_loops import compile_loop
 from statmech.classification.stopping_boundaries import Boundary, compute_stopping_level, compute_total_level_rise
+from statmech.runtime.compiled_programs import compile_loop
 
 MIN_PROBED_MARGINS = 10
 MARGIN_AVERAGING_WINDOW = 200  # averaging window: mean and variance change because w grows

@@ -36,7 +36,7 @@ from simulate.convex.objective_and_certificates import (
     split_loss_at_kinks,
 )
 from simulate.convex.separability import Separation, find_separation
-from statmech.convex.separability import find_minimiser_interval
+from statmech.convex.losses import find_minimiser_interval
 
 
 def minimise(problem: Problem) -> Minimum:

@@ -34,8 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.losses import Loss
-from statmech.convex.separability import find_minimiser_interval
+from statmech.convex.losses import Loss, find_minimiser_interval
 
 GAP_TOL = 1e-9  # relative to the minimum of the objective
 MIN_OBJECTIVE = 1e-300  # the inverse is still finite

@@ -112,7 +112,7 @@ def leave_one_out_loss_arguments(table: RealTable, loss: Loss, lam: float, inter
     Examples
     --------
     >>> from statmech.convex.losses import Square
-    >>> from statmech.inputs.labelled_tables import make_labelled_table
+    >>> from statmech.inputs.real_tables import make_labelled_table
     >>> from statmech.inputs.real_tables import make_real_table
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(40) % 2

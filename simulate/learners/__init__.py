@@ -38,12 +38,12 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
 
 
 ESTIMATOR_MODULES = {
-    "Perceptron": "simulate.classification.estimators.linear",
-    "MinOver": "simulate.classification.estimators.stability",
-    "AdaTron": "simulate.classification.estimators.stability",
+    "Perceptron": "simulate.classification.estimators.linear_classifiers",
+    "MinOver": "simulate.classification.estimators.minover_adatron",
+    "AdaTron": "simulate.classification.estimators.minover_adatron",
     "AttentivePerceptron": "simulate.classification.estimators.attentive",
-    "SparsePerceptron": "simulate.classification.estimators.sparse",
-    "margin": "simulate.classification.estimators.linear",
+    "SparsePerceptron": "simulate.classification.estimators.sparse_perceptron",
+    "margin": "simulate.classification.estimators.linear_classifiers",
 }
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from pydantic import AfterValidator, Field, StrictBool
 
 from statmech.classification.classifiers import CLASSIFIERS, Classifier
-from statmech.classification.classifiers import EXAMPLE_ORDER_MEANINGS as EXAMPLE_ORDER_MEANINGS
-from statmech.classification.classifiers import FEATURE_ORDER_MEANINGS as FEATURE_ORDER_MEANINGS
 from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.errors import Problem
 from statmech.inputs import data_sets

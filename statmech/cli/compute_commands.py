@@ -180,7 +180,7 @@ def predict(
     """
     from figures.learning_curves import draw
     from figures.style import FIGURE_FORMATS, save_figure
-    from statmech.inputs.labelled_tables import read_labelled_table
+    from statmech.inputs.real_tables import read_labelled_table
     from statmech.inputs.table_columns import ColumnOptions
     from statmech.inputs.table_files import TableFileFormat
     from statmech.learning_curve import LearningCurvePredictor

@@ -58,6 +58,11 @@ import numpy as np
 from statmech.errors import ScenarioError
 from statmech.parameters.parameter_fields import parameter, reset_inherited_attributes
 
+MAX_SEARCHED_MINIMISER = 300.0  # the search for minimisers spans [-300, 300]
+MINIMISER_TOL = 1e-9  # absolute
+MAX_PROX_STEPS = 200  # bisection alone needs about 70 steps
+MAX_FINITE_SLOPE = 1e300  # finite, so that the product with V = 0 is 0
+MACHINE_EPSILON = float(np.finfo(float).eps)
 SLOPE_DEPENDENT_ATTRIBUTES = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
 SYMMETRY_TEST_POINTS = np.geomspace(1e-3, 30, 12)  # an even loss equals its mirror image at these points
 KINK_OFFSET_ULPS = 4  # one-sided slopes are taken this far from a kink, which may be rounded
@@ -545,6 +550,63 @@ DESCENT_ONLY_LOSSES: dict[str, type[Loss]] = {"perceptron": PerceptronLoss, "squ
 DESCENT_LOSSES: Mapping[str, type[Loss]] = ChainMap(DESCENT_ONLY_LOSSES, LOSSES)
 
 
+@dataclass(frozen=True)
+class ZeroLossInterval(Loss):
+    """A loss that is 0 between two values and infinite elsewhere."""
+
+    low: float = 1.0
+    high: float = np.inf
+    label: ClassVar = "within"
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return tuple(dict.fromkeys(end for end in (self.low, self.high) if np.isfinite(end)))
+
+    def value(self, x: np.ndarray) -> np.ndarray:
+        return np.where((x < self.low) | (x > self.high), np.inf, 0.0)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x < self.low, -np.inf, np.where(x > self.high, np.inf, 0.0))
+
+    def curvature(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return the point between the two values that is closest to h."""
+        return np.clip(h, self.low, self.high)
+
+
+@cache
+def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
+    """Find the interval where a loss is minimal, or return None if the loss decreases everywhere.
+
+    >>> find_minimiser_interval(Hinge()).low, find_minimiser_interval(Hinge()).high, find_minimiser_interval(Logistic())
+    (1.0, inf, None)
+    """
+    low, high = (
+        _find_first_x_by_slope(loss, lambda slope: slope >= 0),
+        _find_first_x_by_slope(loss, lambda slope: slope > 0),
+    )
+    if low >= MAX_SEARCHED_MINIMISER / 2:
+        return None
+    return ZeroLossInterval(
+        low, np.inf if high > MAX_SEARCHED_MINIMISER / 2 else low if high - low < MINIMISER_TOL else high
+    )
+
+
+def _find_first_x_by_slope(loss: Loss, condition: object) -> float:
+    """Find the smallest x where the slope of a loss meets a condition, by bisection.
+
+    The result is exactly 0, a kink or a bend if one of these points is within the tolerance.
+    """
+    low, high = -MAX_SEARCHED_MINIMISER, MAX_SEARCHED_MINIMISER
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if condition(loss.slope(np.array(middle))) else (middle, high)  # type: ignore[operator]
+    marked_points = [x for x in (0.0, *loss.kinks, *loss.bends) if abs(x - high) < MINIMISER_TOL]
+    return float(marked_points[0]) if marked_points else high
+
+
 Strength = TypeVar("Strength", float, np.ndarray)
 
 
@@ -633,11 +695,6 @@ L1_FRACTIONS_BY_PENALTY: dict[str, float | None] = {  # the fraction s, or None 
     "l1": 1.0,
     "elastic_net": None,
 }
-
-
-MAX_PROX_STEPS = 200  # bisection alone needs about 70 steps
-MAX_FINITE_SLOPE = 1e300  # finite, so that the product with V = 0 is 0
-MACHINE_EPSILON = float(np.finfo(float).eps)
 
 
 def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, rtol: float = 0.0) -> np.ndarray:

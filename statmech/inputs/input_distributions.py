@@ -1,4 +1,4 @@
-"""Centred distributions of the inputs, their limits for N -> infinity, and their variance groups in the Gram engine.
+"""Centred distributions of the inputs, their config forms, and their limits for N -> infinity.
 
 Distributions: `isotropic` distributions have the covariance I/N. Errors of students are angles between vectors if the
 distribution of a field depends only on the length of its vector (`has_errors_given_by_angles`), and are measured on new
@@ -12,8 +12,6 @@ mapping, `inputs: {anisotropic: {spectrum: [0.5, 1.5]}}`, or with the first para
 
 Populations: an `InputPopulation` holds the properties of a distribution for N -> infinity, as a key of cached
 solutions.
-
-Gram engine: `count_gram_variance_groups` counts the groups of inputs with equal variance.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from statmech.errors import Problem, ScenarioError, format_unknown_name, quote_value, shorten_text
-from statmech.inputs import labelled_tables
+from statmech.inputs import table_files
 from statmech.inputs.covariance_modes import (
     Modes,
     compute_group_sizes,
@@ -497,19 +495,19 @@ class Rows(Inputs):
 
     def find_file_problem(self, N: int) -> Problem | None:
         try:
-            columns = labelled_tables.load_input_table(self.path).shape[1]
+            columns = table_files.load_input_table(self.path).shape[1]
         except ScenarioError as failure:
             return failure.problems[0]
         return None if columns == N else (("N",), f"{self.path} has {columns} columns, so N must be {columns}, not {N}")
 
     def modes(self, N: int) -> Modes:
-        return make_modes(labelled_tables.get_covariance_eigenvalues(self.path))
+        return make_modes(table_files.get_covariance_eigenvalues(self.path))
 
     def table(self, N: int) -> np.ndarray:
-        return labelled_tables.load_input_table(self.path)
+        return table_files.load_input_table(self.path)
 
     def file_digests(self) -> dict[str, str]:
-        return {self.path: labelled_tables.get_input_table_digest(self.path)}
+        return {self.path: table_files.get_input_table_digest(self.path)}
 
 
 INPUTS: dict[str, type[Inputs]] = {
@@ -685,22 +683,3 @@ def _compute_population_modes(population: InputPopulation) -> Modes:
     if modes is None:
         raise ScenarioError([(("inputs",), "theory has no equations for these inputs")])
     return modes
-
-
-MAX_GRAM_VECTORS = 16  # weight vectors are faster for more students and teachers
-MIN_DIRECTIONS_PER_ORDER_PARAMETER = 10  # weight vectors are faster for fewer directions
-
-
-def count_gram_variance_groups(inputs: Inputs, num_vectors: int, N: int) -> int:
-    """Return the number of equal-variance groups in the Gram engine, or 0 if weight vectors are faster.
-
-    >>> from statmech.inputs.input_distributions import Spectrum
-    >>> [count_gram_variance_groups(Spectrum((0.5, 1.5)), num_vectors=4, N=N) for N in (60, 100)]
-    [0, 2]
-    """
-    number = inputs.num_variance_groups
-    return (
-        number
-        if num_vectors <= MAX_GRAM_VECTORS and MIN_DIRECTIONS_PER_ORDER_PARAMETER * number * num_vectors <= N
-        else 0
-    )

@@ -2,6 +2,9 @@
 
 Notes report the recognised format, and each choice is an option of `TableFileFormat`. Only ordinary files of bounded
 size are opened, and their content is never executed.
+
+Tables of inputs are loaded as centred rows, with the eigenvalues of their covariance, and cached until their file
+changes.
 """
 
 from __future__ import annotations
@@ -9,17 +12,22 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import hashlib
 import io
 import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from statmech.errors import ConfigError, quote_value
+import numpy as np
+
+from statmech.errors import ConfigError, ScenarioError, quote_value
+from statmech.inputs.table_columns import DEFAULT_COLUMN_OPTIONS, encode_columns
 from statmech.running_command import format_option
 from statmech.runtime import files
 
@@ -28,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_TABLE_BYTES = 2**28  # uncompressed; pandas needs about four times as much memory
 MAX_TABLE_COLUMNS = 20_000
+MAX_NPY_BYTES = 2**30  # conversion to float64 and centring need several times as much memory
+EIGENVALUE_ROUNDING_TOL = 1e-15  # relative to N times the largest eigenvalue; smaller eigenvalues are rounding errors
 COLUMN_SEPARATORS = (",", ";", "\t", "|")
 NUM_FORMAT_SAMPLE_ROWS = 200  # used to detect the separator, decimal commas and the header
 MISSING_CELL_MARKS = ("", "?", "NA", "N/A", "na", "n/a", "#N/A", "<NA>", "NaN", "nan", "-nan", "null", "NULL")
@@ -350,3 +360,74 @@ def _name_columns(rows: list[list[str]], header: bool, notes: list[str]) -> tupl
         elif not name:
             names[index] = f"Unnamed: {index}"
     return names, short
+
+
+def load_input_table(path: str) -> np.ndarray:
+    """Load the rows of a .npy file or a table in float32, centred and with mean |x|^2 = 1.
+
+    Raises `ScenarioError` if the file is not a table of finite real numbers whose rows differ.
+    """
+    return _load_cached_table(path, files.get_file_signature(path))
+
+
+def get_input_table_digest(path: str) -> str:
+    """Return the SHA-256 of a table's content, independent of the file format."""
+    return _compute_input_table_digest(path, files.get_file_signature(path))
+
+
+def get_covariance_eigenvalues(path: str) -> np.ndarray:
+    """Return the eigenvalues (N,) of N times the covariance of a table, which sum to N."""
+    return _compute_covariance_eigenvalues(path, files.get_file_signature(path))
+
+
+@lru_cache(maxsize=4)
+def _compute_covariance_eigenvalues(path: str, state: tuple[int, ...]) -> np.ndarray:
+    rows = _load_cached_table(path, state).astype(float)
+    count, N = rows.shape
+    squares = rows.T @ rows if count >= N else rows @ rows.T
+    values = np.linalg.eigvalsh(squares) * N / count
+    return np.concatenate(
+        [np.zeros(N - len(values)), np.where(values > N * EIGENVALUE_ROUNDING_TOL * values[-1], values, 0.0)]
+    )
+
+
+@lru_cache(maxsize=4)
+def _compute_input_table_digest(path: str, state: tuple[int, ...]) -> str:
+    rows = _load_cached_table(path, state)
+    return hashlib.sha256(f"{rows.shape}".encode() + rows.tobytes()).hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _load_cached_table(path: str, state: tuple[int, ...]) -> np.ndarray:
+    try:
+        rows = _read_table_numbers(path)
+    except ConfigError as failure:
+        raise ScenarioError([(("inputs",), str(failure))]) from None
+    rows = rows - rows.mean(axis=0)
+    scale = np.sqrt(np.mean(np.sum(rows**2, axis=1)))
+    if rows.ndim != 2 or not np.isfinite(scale) or scale == 0:
+        raise ScenarioError([(("inputs",), f"{path}: must be a table of finite numbers whose rows differ")])
+    return (rows / scale).astype(np.float32)
+
+
+def _read_table_numbers(path: str) -> np.ndarray:
+    """Read the numbers of a .npy file or a table, encoding text columns as indicators."""
+    if Path(path).suffix != ".npy":
+        table_file = read_table_file(path)
+        try:
+            return encode_columns(table_file.frame, None, DEFAULT_COLUMN_OPTIONS, table_file.first_data_row).X
+        except ConfigError as failure:
+            raise ConfigError(f"{path}: {failure}") from None
+    try:
+        with (
+            files.open_regular_file(Path(path), MAX_NPY_BYTES) as descriptor,
+            open(descriptor, "rb", closefd=False) as file,
+        ):
+            rows = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError) as failure:
+        reason = getattr(failure, "strerror", None) or "its content is not an array"
+        raise ConfigError(f"{path}: not a readable table: {reason}") from None
+    if rows.dtype.kind not in "buif" or not rows.size:
+        problem = f"real numbers are needed, not {rows.dtype.name}" if rows.size else "it is empty"
+        raise ConfigError(f"{path}: not a readable table: {problem}")
+    return np.atleast_2d(rows.astype(float))

@@ -29,7 +29,7 @@ from statmech.errors import quote_value
 from statmech.keys.key_types import Number, make_name_validator
 from statmech.keys.sweep_grid import PydanticTypeOverride, make_value_or_list_type
 from statmech.students.activations import ACTIVATIONS
-from statmech.students.order_parameters import lowest_cosine_eigenvalue
+from statmech.students.student_geometry import lowest_cosine_eigenvalue
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]

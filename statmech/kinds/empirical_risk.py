@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, StrictBool
 
 from statmech.convex.losses import L1_FRACTIONS_BY_PENALTY, LOSSES
-from statmech.convex.separability import compute_minimum_existence_threshold
+from statmech.convex.separability_thresholds import compute_minimum_existence_threshold
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Gaussian, Inputs, format_inputs_label, make_input_population
 from statmech.keys.inputs_and_examples import (

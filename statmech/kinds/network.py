@@ -32,7 +32,6 @@ from statmech.errors import Problem
 from statmech.inputs.input_distributions import (
     Gaussian,
     Inputs,
-    count_gram_variance_groups,
     format_inputs_label,
     inputs_to_config,
 )
@@ -84,6 +83,7 @@ from statmech.kinds.online_learning import (
     RecordedTimes,
     SimulationDtype,
     SimulationEngine,
+    count_gram_variance_groups,
 )
 from statmech.parameters.parameter_fields import ConfigKey, get_parameters, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import (

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from statmech.errors import Problem
-from statmech.inputs.input_distributions import Gaussian
+from statmech.inputs.input_distributions import Gaussian, Inputs
 from statmech.keys.controlled_keys import (
     OPTIMUM_VARIABLES,
     find_late_control_changes,
@@ -25,6 +25,8 @@ from statmech.keys.variables import Variable
 from statmech.parameters.schedules_and_controls import OptimalControlOptions, is_time_dependent
 
 BATCH_OVERHEAD_SECONDS = 3e-3  # overhead of one batch of seeds
+MAX_GRAM_VECTORS = 16  # weight vectors are faster for more students and teachers
+MIN_DIRECTIONS_PER_ORDER_PARAMETER = 10  # weight vectors are faster for fewer directions
 
 RecordedTimes = Annotated[
     Times,
@@ -100,3 +102,18 @@ class OnlineLearning(AbstractScenario):
     def _make_program_key(self, cell: Any) -> tuple[Any, ...]:
         """Return the values that determine the compiled program of a cell."""
         raise NotImplementedError
+
+
+def count_gram_variance_groups(inputs: Inputs, num_vectors: int, N: int) -> int:
+    """Return the number of variance groups for online learning in the Gram engine, or 0 if weight vectors are faster.
+
+    >>> from statmech.inputs.input_distributions import Spectrum
+    >>> [count_gram_variance_groups(Spectrum((0.5, 1.5)), num_vectors=4, N=N) for N in (60, 100)]
+    [0, 2]
+    """
+    number = inputs.num_variance_groups
+    return (
+        number
+        if num_vectors <= MAX_GRAM_VECTORS and MIN_DIRECTIONS_PER_ORDER_PARAMETER * number * num_vectors <= N
+        else 0
+    )

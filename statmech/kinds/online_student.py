@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from statmech.errors import Problem
-from statmech.inputs.input_distributions import Gaussian, Inputs, count_gram_variance_groups, inputs_to_config
+from statmech.inputs.input_distributions import Gaussian, Inputs, inputs_to_config
 from statmech.keys.controlled_keys import (
     ControlledCell,
     find_controls,
@@ -25,7 +25,7 @@ from statmech.keys.initial_states import DRAWN_START_LARGE_N_LIMIT, OrderParamet
 from statmech.keys.key_types import NonnegativeAxis, config_key, make_keyword_or_section_type, one_of
 from statmech.keys.learning_rates import DEFAULT_ANNEALING, OptionalSchedule, find_annealing_problems
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis, NumbersOverTime, ensure_tuple, rename_keys_for_seeds
-from statmech.kinds.online_learning import OnlineLearning, RecordedTimes
+from statmech.kinds.online_learning import OnlineLearning, RecordedTimes, count_gram_variance_groups
 from statmech.parameters.parameter_fields import get_parameters, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import (
     LEARNING_RATE_SCHEDULES,
@@ -33,8 +33,8 @@ from statmech.parameters.schedules_and_controls import (
     control_to_config,
     get_initial_value,
 )
-from statmech.students.order_parameters import student_coordinates
 from statmech.students.rules import RULES, Bayes, Rule
+from statmech.students.student_geometry import student_coordinates
 
 MIN_SCHEDULE_T0 = 1e-300  # smaller values are subnormal, and may be rounded to 0
 RATE_KEY_DEFAULTS: dict[str, Any] = {"decay": 0.0, "schedule": None, "annealing": DEFAULT_ANNEALING}

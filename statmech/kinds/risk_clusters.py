@@ -15,10 +15,15 @@ from statmech.convex.gaussian_clusters import (
     CLUSTERS,
     GaussianClusters,
     TwoClusters,
-    compute_cluster_interpolation_threshold,
 )
-from statmech.convex.losses import LOSSES, Loss, convert_to_stability_loss, explain_label_mismatch
-from statmech.convex.separability import find_minimiser_interval
+from statmech.convex.losses import (
+    LOSSES,
+    Loss,
+    convert_to_stability_loss,
+    explain_label_mismatch,
+    find_minimiser_interval,
+)
+from statmech.convex.separability_thresholds import compute_cluster_interpolation_threshold
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Inputs
 from statmech.keys.inputs_and_examples import InputsAxis, make_inputs_field

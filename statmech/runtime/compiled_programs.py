@@ -23,6 +23,8 @@ and the function with its static argument and the shapes and types of its arrays
 rule that a user has defined, which may use anything that it imports). So is everything while a source file is younger
 than the process, whose loaded code may be older than the file. And so is everything in a process that has replaced a
 function of our packages, such as `Perceptron.g`: the program then depends on these functions.
+
+**Loops compiled by Numba** are sequential updates that array operations cannot express (`compile_loop`).
 """
 
 from __future__ import annotations
@@ -45,8 +47,10 @@ import numpy as np
 from statmech.numerics.gaussian import Array
 from statmech.runtime import files, operating_system, user_code
 from statmech.runtime.devices import check_jax_platforms, has_jax
+from statmech.runtime.installed_packages import require_modules
 
 PROGRAMS_FOLDER = "programs"  # subfolder of the cache for traced programs
+FASTMATH_FLAGS = {"reassoc", "contract", "nsz", "nnan"}  # of Numba: allow vectorised sums and minima
 MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 # JAX's cache keys do not distinguish zlib compression from the zstd compression of Python 3.14
@@ -399,3 +403,43 @@ def _get_platform() -> tuple[str, str]:
 
     device = getattr(jax.config, "jax_default_device", None) or jax.local_devices()[0]
     return (device, device) if isinstance(device, str) else (device.platform, device.device_kind)
+
+
+class CompiledLoop:
+    """A function that Numba compiles once per process, at its first call, for the types of its signature.
+
+    It is also compiled when a loop that calls it is compiled. Numba's own cache on disk is not used, because it
+    unpickles files.
+    """
+
+    def __init__(self, signature: str, function: Callable[..., Any]):
+        update_wrapper(self, function)
+        self.function, self.signature = function, signature
+        self._compiled: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function."""
+        return (self._compiled or self.dispatcher())(*arguments)
+
+    def dispatcher(self) -> Any:
+        """Return Numba's dispatcher, compiling the function first if necessary."""
+        require_modules("a compiled loop", "estimators", "numba")
+        import numba
+        from numba.core.compiler_lock import global_compiler_lock
+
+        with global_compiler_lock:  # concurrent units of work wait for one compilation
+            if self._compiled is None:
+                self._compiled = numba.njit(self.signature, fastmath=FASTMATH_FLAGS, nogil=True)(self.function)
+        return self._compiled
+
+    @property
+    def _numba_type_(self) -> Any:
+        """Numba's type of the loop, for calls by other compiled loops."""
+        import numba
+
+        return numba.typeof(self.dispatcher())
+
+
+def compile_loop(signature: str) -> Callable[[Callable[..., Any]], CompiledLoop]:
+    """Make a decorator that compiles a loop for arguments of this signature."""
+    return partial(CompiledLoop, signature)

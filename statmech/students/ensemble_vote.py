@@ -93,7 +93,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, comb, dawsn, gammaln, log_ndtr, ndtr, ndtri
 
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, get_legendre_rule, make_composite_rule, normal_density
-from statmech.students.order_parameters import angle_between_students, angle_from_components
+from statmech.students.student_geometry import angle_between_students, angle_from_components
 
 MAX_PARAMETER_SETS_PER_BLOCK = 200  # parameter sets integrated together, to limit memory
 MIN_INTEGRAND_DECAY_RATE = 1e-24  # for maximally opposed students, whose integrand decays only as a power

@@ -55,7 +55,7 @@ import numpy as np
 from statmech.numerics.gaussian import Array, get_array_module, get_legendre_rule, one_minus_cos, x_minus_sin
 from statmech.numerics.orthants import safe_ratio, safe_sqrt
 from statmech.students.activations import Activation, Linear, Relu
-from statmech.students.order_parameters import factor_semidefinite_matrix
+from statmech.students.student_geometry import factor_semidefinite_matrix
 
 NODES, SHORT_CHANGE_NODES = 24, 4  # per integral over s: relative errors of 1e-12 and, for short changes, 1e-15
 MAX_SQUARED_SHORT_CHANGE = 1e-3  # squared change relative to the units' variances

@@ -65,8 +65,8 @@ from statmech.numerics.gaussian import (
     normal_density,
     one_minus_cos,
 )
-from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import RuleAverages
+from statmech.students.student_geometry import angle_from_versine
 from theory.online.student_states import ATOL, VERSINE_ATOL, compute_rate_terms
 
 ATTENTION_ODE_REL_TOL = 1e-9

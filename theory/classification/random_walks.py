@@ -18,9 +18,11 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from statmech.classification.random_walks import Stopping, StoppingCell
-from statmech.classification.stopping_boundaries import BOUNDARIES as BOUNDARIES
-from statmech.classification.stopping_boundaries import GAUSSIAN_WALK_OVERSHOOT, PARTIAL_SUM_CUTOFF_DEVIATIONS
-from statmech.classification.stopping_boundaries import brownian_decision_error as error
+from statmech.classification.stopping_boundaries import (
+    GAUSSIAN_WALK_OVERSHOOT,
+    PARTIAL_SUM_CUTOFF_DEVIATIONS,
+    brownian_decision_error,
+)
 from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import make_composite_rule, normal_density
 
@@ -140,7 +142,7 @@ def approximate_decision(
     fraction = mean_evaluated_fraction(raised, drift, variance) + spacing / 4 * crossing_probability(
         raised, drift, variance
     )
-    return error(raised, drift, variance, np.subtract(theta, slope)), fraction
+    return brownian_decision_error(raised, drift, variance, np.subtract(theta, slope)), fraction
 
 
 def _integrate_evaluated_fraction(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -278,7 +280,7 @@ def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
     return {
         "decision_error": np.asarray(decided.error),
         "features": np.asarray(decided.features / cell.N),
-        "decision_error_brownian": error(tau, drift, 1.0, theta),
+        "decision_error_brownian": brownian_decision_error(tau, drift, 1.0, theta),
         "features_brownian": mean_evaluated_fraction(tau, drift, 1.0),
     }
 

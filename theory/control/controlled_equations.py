@@ -25,8 +25,8 @@ from statmech.kinds.online_tasks import OnlineTaskCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import CONSTANT_SCHEDULE, Objective, TimeDependence, TimeSegments
-from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import RuleAverages
+from statmech.students.student_geometry import angle_from_versine
 from theory.control.control_gradients import ControlProblem
 from theory.networks import several_tasks as network_tasks
 from theory.networks.order_parameter_equations import (

@@ -71,8 +71,8 @@ from statmech.parameters.schedules_and_controls import (
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import count_cores
 from statmech.stores.dataset import scenario_from_dataset
-from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import Rule, RuleAverages
+from statmech.students.student_geometry import angle_from_versine
 from theory.control.control_gradients import ControlBounds, compute_cost_and_gradient, minimise_control_cost
 from theory.control.controlled_equations import make_control_problem
 from theory.networks import order_parameter_equations

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.losses import Loss, Penalty, convert_to_stability_loss
-from statmech.convex.separability import compute_interpolation_threshold, find_minimiser_interval
+from statmech.convex.losses import Loss, Penalty, convert_to_stability_loss, find_minimiser_interval
+from statmech.convex.separability_thresholds import compute_interpolation_threshold
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weight_distributions import WeightDistribution
 from statmech.inputs.input_distributions import InputPopulation

@@ -1,4 +1,4 @@
-r"""Minimisers of a convex loss with an l2 penalty on two Gaussian clusters, for N -> infinity.
+r"""Learning of two Gaussian clusters for N -> infinity: minimisers with an l2 penalty, and optimal classifiers.
 
 **Averages.** For a student w with :math:`m = \mathbf w\cdot\mathbf d` the stability h of an unseen example with label y
 is normal of variance :math:`Q^2` around :math:`\mu_y = s_ym + yb`, with b the intercept
@@ -37,6 +37,21 @@ lambda, since at a large one a loss with a kink hardly determines it: the fourth
 :math:`\kappa E/\sqrt B = (1-\kappa)\,b/(1+Q)`, and :math:`\kappa` grows from 0 to 1. A loss with a kink can have its
 minimum at w = 0 and the more frequent answer, such as the hinge loss for unequal clusters with a large overlap. Then
 the equations for the logarithms have no solution, and the state is NaN.
+
+**A classifier that knows the clusters** takes the side of a plane perpendicular to :math:`\Sigma^{-1}\mathbf d`. With
+the separation :math:`\delta^2 = \sum_at_a/\omega_a`, half the distance of the clusters' fields in standard deviations,
+the error of the best plane is
+
+.. math:: \epsilon = \sum_y\pi_y\,\Phi\!\left(-\delta - \frac{y}{2\delta}\ln\frac{\pi_+}{\pi_-}\right) .
+
+**The Bayes-optimal learner** knows everything but the direction of d in each group, and has P = alpha N examples. The
+posterior of d is Gaussian: each example of cluster y contains d with the factor :math:`s_y`, whose mean square is
+:math:`4\pi_+\pi_-`. The error is the same function of
+
+.. math:: \delta^2 = \sum_a\frac{t_a}{\omega_a}\,\frac{k_a}{1 + k_a}, \qquad
+          k_a = 4\pi_+\pi_-\alpha\,\frac{t_a}{\nu_a\omega_a} .
+
+In equal clusters without structure this is Hebb's rule (Mignacco, Krzakala, Lu, Urbani & Zdeborova 2020).
 """
 
 from __future__ import annotations
@@ -48,9 +63,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech.convex.gaussian_clusters import CLUSTER_LABELS, TwoClusters, compute_cluster_interpolation_threshold
-from statmech.convex.losses import Loss
-from statmech.convex.separability import find_minimiser_interval
+from statmech.convex.gaussian_clusters import CLUSTER_LABELS, TwoClusters
+from statmech.convex.losses import Loss, find_minimiser_interval
+from statmech.convex.separability_thresholds import compute_cluster_interpolation_threshold
 from statmech.kinds.risk_clusters import ClusterCell
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from theory.convex.best_lambda import (
@@ -611,3 +626,44 @@ def _compute_generalization_error(equations: ClusterEquations, x: np.ndarray) ->
     stabilities = equations.compute_stabilities(x)
     error_rate: np.ndarray = equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
     return error_rate
+
+
+def compute_learnt_separation(clusters: TwoClusters, alpha: float) -> float:
+    """Return the separation of two clusters that the Bayes-optimal learner reaches.
+
+    Parameters
+    ----------
+    clusters : TwoClusters
+        The clusters.
+    alpha : float
+        Number of examples per input dimension.
+    """
+    precision = (
+        np.prod(clusters.centre_distances)
+        * alpha
+        * clusters.centre_powers
+        / (clusters.shares * clusters.nonzero_variances)
+    )
+    return clusters.compute_separation(precision / (1 + precision))
+
+
+def compute_best_plane_error(separation: float, positives: float) -> float:
+    """Return the error of the best plane between two clusters of a given separation.
+
+    Parameters
+    ----------
+    separation : float
+        Half the distance between the mean fields of the clusters, in standard deviations.
+    positives : float
+        Fraction of the examples in one of the clusters.
+
+    Examples
+    --------
+    >>> round(compute_best_plane_error(1.0, 0.5), 10), compute_best_plane_error(0.0, 0.3)
+    (0.1586552539, 0.3)
+    """
+    weights = np.array([positives, 1 - positives])
+    if separation == 0:
+        return float(weights.min())
+    shift = CLUSTER_LABELS * np.log(positives / (1 - positives)) / (2 * separation)
+    return float(weights @ normal_cdf(-separation - shift))

@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from statmech.convex.losses import Loss, Penalty
-from statmech.convex.separability import compute_separability_threshold
+from statmech.convex.separability_thresholds import compute_separability_threshold
 from statmech.convex.teachers import TEACHERS, LabelTeacher, LinearTeacher, Teacher
 from statmech.convex.weight_distributions import Sparse, WeightDistribution
 from statmech.errors import ScenarioError

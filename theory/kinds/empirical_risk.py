@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from statmech.convex.separability import compute_separability_threshold
+from statmech.convex.separability_thresholds import compute_separability_threshold
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weight_distributions import WeightDistribution
 from statmech.kinds.empirical_risk import Risk, RiskCell

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from statmech.convex.gaussian_clusters import compute_best_plane_error
 from statmech.kinds.online_clusters import OnlineClusterCell, OnlineClusters
+from theory.convex.gaussian_clusters import compute_best_plane_error, compute_learnt_separation
 from theory.online.gaussian_clusters import ClusterTrajectory, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity"
@@ -41,6 +41,6 @@ def _compute_variables(
 ) -> dict[str, np.ndarray]:
     """Return a student's trajectory, and Bayes-optimal errors for the same number of examples."""
     clusters = cell.clusters_with_modes
-    bayes = [compute_best_plane_error(clusters.compute_learnt_separation(t), clusters.positives) for t in times]
+    bayes = [compute_best_plane_error(compute_learnt_separation(clusters, t), clusters.positives) for t in times]
     known_error = compute_best_plane_error(clusters.separation, clusters.positives)
     return {**trajectory._asdict(), "eps_bayes": np.array(bayes), "eps_known": np.asarray(known_error)}

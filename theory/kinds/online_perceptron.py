@@ -14,7 +14,7 @@ from statmech.kinds.online_perceptron import Scenario
 from statmech.kinds.online_student import OnlineCell
 from statmech.runtime.devices import has_jax
 from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
-from statmech.students import order_parameters
+from statmech.students import student_geometry
 from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
 from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.online import anisotropic_inputs
@@ -166,7 +166,7 @@ def _compute_student_corrections(
         fluctuations = StudentFluctuations(
             *map(np.stack, zip(*(solutions[index][1] for index in members), strict=True))
         )
-        theta, length = order_parameters.angle_from_versine(students.y), np.exp(students.log_length)
+        theta, length = student_geometry.angle_from_versine(students.y), np.exp(students.log_length)
         values = compute_student_corrections(
             theta, length, fluctuations, np.array([cells[index].N for index in members])[:, None, None]
         )
@@ -199,7 +199,7 @@ def _compute_pair_corrections(
     for index in members:
         cell, key = cells[index], (*_make_equation_key(cells[index]), get_max_averaged_students(cells[index]))
         pairs[key] = pairs[key] if key in pairs else solve_pairs(cell, times)
-        theta, c = order_parameters.angle_from_versine(students[index].y)[:, 0], students[index].c[:, 0]
+        theta, c = student_geometry.angle_from_versine(students[index].y)[:, 0], students[index].c[:, 0]
         values = ensemble_corrections(theta, c, cell.K, cell.N, pairs[key])
         student_values = {name: np.repeat(values[name][:, None], cell.K, axis=-1) for name in ("q_std", "q_bias")}
         corrections_by_cell[index] = values | student_values
@@ -273,7 +273,7 @@ def _compute_equal_ensembles(
     if not K:
         return
     students, sizes = Students(*map(np.stack, zip(*solutions, strict=True))), np.asarray(K)
-    theta, c = order_parameters.angle_from_versine(students.y)[..., 0], students.c[..., 0]
+    theta, c = student_geometry.angle_from_versine(students.y)[..., 0], students.c[..., 0]
     errors = {
         "eps_g_majority_vote": majority_vote_error(theta, c, sizes[:, None]),
         "eps_g_weight_mean": mean_weight_vector_error(theta, c, sizes[:, None]),
@@ -295,11 +295,11 @@ def _get_equal_student_variables(K: int, students: Students, gram: bool) -> dict
     One student represents all K, and arrays may have any leading axes.
     """
     theta, length, c = (
-        order_parameters.angle_from_versine(students.y)[..., 0],
+        student_geometry.angle_from_versine(students.y)[..., 0],
         np.exp(students.log_length[..., 0]),
         students.c[..., 0],
     )
-    q = np.cos(order_parameters.angle_between_students(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
+    q = np.cos(student_geometry.angle_between_students(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
     student_arrays = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
     values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in student_arrays.items()}
     if gram:
@@ -327,7 +327,7 @@ def _get_unequal_components(students: Students) -> tuple[np.ndarray, np.ndarray]
 
     Perpendicular parts are given by their Gram matrices.
     """
-    theta = order_parameters.angle_from_versine(students.y)
+    theta = student_geometry.angle_from_versine(students.y)
     return _compute_components(theta, np.exp(students.log_length), _fill_pair_matrices(students.c, theta.shape[-1]))
 
 

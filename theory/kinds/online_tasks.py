@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
-from statmech.students.order_parameters import angle_from_versine
+from statmech.students.student_geometry import angle_from_versine
 from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.online.several_tasks import TaskStudent, solve_cells
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from statmech.convex.gaussian_clusters import compute_best_plane_error, compute_cluster_separability_threshold
+from statmech.convex.separability_thresholds import compute_cluster_separability_threshold
 from statmech.kinds.risk_clusters import ClusterCell, Clusters
 from theory.convex.best_penalty import (
     CellVariables,
@@ -19,7 +19,12 @@ from theory.convex.best_penalty import (
     solve_penalised_cells,
 )
 from theory.convex.best_penalty import searched_penalties as searched_penalties
-from theory.convex.gaussian_clusters import find_best_cluster_penalties, solve_cluster_minimum
+from theory.convex.gaussian_clusters import (
+    compute_best_plane_error,
+    compute_learnt_separation,
+    find_best_cluster_penalties,
+    solve_cluster_minimum,
+)
 
 SOURCE = "replica-symmetric, N -> infinity"
 
@@ -44,7 +49,7 @@ def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Cel
 def _solve_points(cell: ClusterCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping[str, np.ndarray | float]:
     """Return the variables of a setting at each alpha and lambda (batch,)."""
     loss, clusters, intercept = cell.setting
-    separations = map(clusters.compute_learnt_separation, alpha.tolist())
+    separations = (compute_learnt_separation(clusters, value) for value in alpha.tolist())
     return {
         **solve_cluster_minimum(loss, clusters, alpha, lam, intercept)._asdict(),
         "alpha_c": compute_cluster_separability_threshold(clusters, intercept),

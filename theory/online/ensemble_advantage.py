@@ -23,7 +23,7 @@ from statmech.kinds.online_perceptron import Scenario
 from statmech.kinds.online_student import OnlineCell
 from statmech.stores.dataset import make_empty_dataset
 from statmech.students.ensemble_vote import mean_weight_vector_error
-from statmech.students.order_parameters import angle_from_versine
+from statmech.students.student_geometry import angle_from_versine
 from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:

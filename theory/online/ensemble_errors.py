@@ -31,7 +31,7 @@ from statmech.students.ensemble_vote import (
     mean_weight_vector_error,
     measure_vote_error,
 )
-from statmech.students.order_parameters import (
+from statmech.students.student_geometry import (
     angle_from_components,
     factor_semidefinite_matrix,
     lowest_cosine_eigenvalue,

@@ -77,8 +77,8 @@ from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.compiled_programs import cached_program
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.students.ensemble_vote import majority_vote_error
-from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import Rule
+from statmech.students.student_geometry import angle_from_versine
 from theory.numerics import stiff_equations
 from theory.online import order_parameter_equations, student_fluctuations, trajectories
 from theory.online.ensemble_noise import UpdateProducts, compute_update_products, dot_last_axis

@@ -81,8 +81,8 @@ from statmech.numerics.gaussian import (
 from statmech.parameters.parameter_fields import RealParameterFamily
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.compiled_programs import fast_compiled_program
-from statmech.students.order_parameters import angle_between_students, angle_from_versine
 from statmech.students.rules import Rule, RuleAverages
+from statmech.students.student_geometry import angle_between_students, angle_from_versine
 from theory.numerics.runge_kutta import integrate
 from theory.online import student_fluctuations
 from theory.online.student_fluctuations import StabilityNodes, StepMoments, StudentFluctuations

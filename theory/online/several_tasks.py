@@ -36,8 +36,8 @@ from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.compiled_programs import fast_compiled_program
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
-from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import Rule, RuleAverages
+from statmech.students.student_geometry import angle_from_versine
 from theory.numerics.runge_kutta import (
     check_integration_complete,
     integrate,

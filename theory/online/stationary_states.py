@@ -36,7 +36,7 @@ from statmech.parameters.parameter_fields import RealParameterFamily, get_real_p
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.stores.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
-from statmech.students.order_parameters import angle_from_versine
+from statmech.students.student_geometry import angle_from_versine
 from theory.online.order_parameter_equations import compute_rule_averages
 from theory.online.student_states import Students, compute_rate_terms
 from theory.online.trajectories import solve_cells

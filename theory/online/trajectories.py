@@ -19,7 +19,7 @@ from statmech.parameters.parameter_fields import RealParameterFamily, get_real_p
 from statmech.runtime.compiled_programs import pad_array_length
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
-from statmech.students.order_parameters import angle_from_versine
+from statmech.students.student_geometry import angle_from_versine
 from theory.numerics.runge_kutta import pad_times, split_times_into_pieces
 from theory.online import student_fluctuations
 from theory.online.order_parameter_equations import StudentBatch, StudentSolverOptions, solve_batch

@@ -66,7 +66,7 @@ from statmech.errors import ScenarioError
 from statmech.kinds.gradient_descent import DescentCell
 from statmech.numerics.gaussian import normal_quantile
 from statmech.runtime.operating_system import count_cores, get_total_memory
-from statmech.students.order_parameters import angle_from_components
+from statmech.students.student_geometry import angle_from_components
 from theory.stored_examples.field_samples import (
     NEW_DIRECTION_NORM_TOL,
     ExampleSamples,

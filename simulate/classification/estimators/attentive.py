@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.classification.estimators.linear import (
+from simulate.classification.estimators.linear_classifiers import (
     MARGIN_UPDATE_RULES,
     LinearClassifier,
     LinearStudent,
@@ -99,7 +99,8 @@ class AttentivePerceptron(LinearClassifier):
         grows by one example per update. Not negative, since w = 0 would never learn. By default 0, the perceptron's
         mistakes, and 1 for passive-aggressive updates, which need a positive one.
     update : {"perceptron", "passive_aggressive"}
-        Update rule: add the example once, or PA-I (Crammer et al. 2006; `simulate.classification.estimators.linear`).
+        Update rule: add the example once, or PA-I (Crammer et al. 2006;
+        `simulate.classification.estimators.linear_classifiers`).
     aggressiveness : float
         C of PA-I, the maximal strength of an update.
     class_weight : dict or "balanced", optional

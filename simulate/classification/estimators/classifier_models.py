@@ -30,10 +30,10 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, Polynomial
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simulate.classification.conjunction_search import get_voting_stages, sum_conjunction_weights
+from simulate.classification.conjunctions import get_voting_stages, sum_conjunction_weights
 from simulate.classification.estimators.attentive import AttentivePerceptron
-from simulate.classification.estimators.linear import Perceptron
-from simulate.classification.estimators.sparse import SparsePerceptron
+from simulate.classification.estimators.linear_classifiers import Perceptron
+from simulate.classification.estimators.sparse_perceptron import SparsePerceptron
 from statmech.classification import classifiers
 from statmech.inputs.data_sets import DataSetContent, list_distinct_values
 

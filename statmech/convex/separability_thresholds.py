@@ -19,6 +19,14 @@ normal field of mean :math:`\sqrt Sv` and variance 1 - S. The spectrum of the in
 leaves separability unchanged. If inputs vary only in a fraction `rank` of the directions, alpha_c is multiplied by
 `rank`.
 
+**Two Gaussian clusters** (`statmech.convex.gaussian_clusters`): by the same theorem, students with a part parallel to
+:math:`c\,\Sigma^{-1}\mathbf d` and a perpendicular part classify all examples correctly up to
+
+.. math:: \frac1{\alpha_c} = \nu\min_{c, b}\,\Bigl\langle\bigl(\xi - c(s_y\delta + z) - yb\bigr)_+^2\Bigr\rangle,
+
+with :math:`\nu` the fraction of directions with a nonzero variance within the clusters, b = 0 without an intercept, and
+z, :math:`\xi` standard normal.
+
 **Vanishing penalty.** As lambda tends to 0 below the interpolation threshold, all examples can reach the minimum of the
 loss. Then V grows as 1/lambda, p is the point of the minimising set closest to h, and the learner has the smallest
 penalty among all weights that reach the minimum. The equations equal the equations of a loss that is infinite outside
@@ -30,16 +38,16 @@ below its threshold: the length of the weights diverges.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 
-from statmech.convex.losses import Loss, convert_to_stability_loss
+from statmech.convex.gaussian_clusters import CLUSTER_LABELS, TwoClusters
+from statmech.convex.losses import Loss, convert_to_stability_loss, find_minimiser_interval
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_rule, normal_cdf, normal_density
 
+INTERCEPT_TOL = 1e-14  # absolute, in standard deviations of the field
 MAX_LOG_TEACHER_RATIO = 60.0  # a minimum at a larger ln t means that all labels agree with the teacher
 
 
@@ -104,68 +112,6 @@ def _make_label_field_quadrature(teacher: LabelTeacher, t: float, signal: float)
     return v, 2 * weight * normal_density(v) * p
 
 
-MAX_SEARCHED_MINIMISER = 300.0  # the search for minimisers spans [-300, 300]
-MINIMISER_TOL = 1e-9  # absolute
-
-
-@dataclass(frozen=True)
-class ZeroLossInterval(Loss):
-    """A loss that is 0 between two values and infinite elsewhere."""
-
-    low: float = 1.0
-    high: float = np.inf
-    label: ClassVar = "within"
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return tuple(dict.fromkeys(end for end in (self.low, self.high) if np.isfinite(end)))
-
-    def value(self, x: np.ndarray) -> np.ndarray:
-        return np.where((x < self.low) | (x > self.high), np.inf, 0.0)
-
-    def slope(self, x: np.ndarray) -> np.ndarray:
-        return np.where(x < self.low, -np.inf, np.where(x > self.high, np.inf, 0.0))
-
-    def curvature(self, x: np.ndarray) -> np.ndarray:
-        return np.zeros_like(x)
-
-    def closed_prox(self, h: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return the point between the two values that is closest to h."""
-        return np.clip(h, self.low, self.high)
-
-
-@cache
-def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
-    """Find the interval where a loss is minimal, or return None if the loss decreases everywhere.
-
-    >>> from statmech.convex.losses import Hinge, Logistic
-    >>> find_minimiser_interval(Hinge()).low, find_minimiser_interval(Hinge()).high, find_minimiser_interval(Logistic())
-    (1.0, inf, None)
-    """
-    low, high = (
-        _find_first_x_by_slope(loss, lambda slope: slope >= 0),
-        _find_first_x_by_slope(loss, lambda slope: slope > 0),
-    )
-    if low >= MAX_SEARCHED_MINIMISER / 2:
-        return None
-    return ZeroLossInterval(
-        low, np.inf if high > MAX_SEARCHED_MINIMISER / 2 else low if high - low < MINIMISER_TOL else high
-    )
-
-
-def _find_first_x_by_slope(loss: Loss, condition: object) -> float:
-    """Find the smallest x where the slope of a loss meets a condition, by bisection.
-
-    The result is exactly 0, a kink or a bend if one of these points is within the tolerance.
-    """
-    low, high = -MAX_SEARCHED_MINIMISER, MAX_SEARCHED_MINIMISER
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if condition(loss.slope(np.array(middle))) else (middle, high)  # type: ignore[operator]
-    marked_points = [x for x in (0.0, *loss.kinks, *loss.bends) if abs(x - high) < MINIMISER_TOL]
-    return float(marked_points[0]) if marked_points else high
-
-
 def compute_interpolation_threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
     """Compute the largest alpha where every example can still reach the minimum of the loss.
 
@@ -211,3 +157,68 @@ def compute_minimum_existence_threshold(loss: Loss, teacher: Teacher, signal: fl
     return (
         compute_interpolation_threshold(loss, teacher, signal, rank) if find_minimiser_interval(loss) is None else 0.0
     )
+
+
+def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: bool = False) -> float:
+    """Compute the largest alpha where some student still classifies all examples correctly.
+
+    Parameters
+    ----------
+    clusters : TwoClusters
+        The clusters.
+    intercept : bool
+        True for students whose planes need not contain the mean of all inputs.
+
+    Examples
+    --------
+    >>> far, near = (GaussianClusters(distance=distance).combine_with_modes(None) for distance in (2.0, 1e-3))
+    >>> round(compute_cluster_separability_threshold(far), 6), round(compute_cluster_separability_threshold(near), 6)
+    (3.700033, 2.0)
+    """
+    from scipy.optimize import brentq, minimize_scalar
+
+    delta = clusters.separation
+    if np.isinf(delta):
+        return np.inf
+
+    def find_best_offset(kappa: float) -> float:
+        if not intercept or clusters.is_balanced:
+            return 0.0
+        bound = 2 * kappa + 10
+        return float(
+            brentq(lambda b: _compute_distance_offset_slope(clusters, kappa, b), -bound, bound, xtol=INTERCEPT_TOL)
+        )
+
+    def compute_distance(kappa: float) -> float:
+        means = clusters.centre_distances * kappa + CLUSTER_LABELS * find_best_offset(kappa)
+        perpendicular = 1 - (kappa / delta) ** 2
+        return float(
+            clusters.weights @ ((1 + means**2) * normal_cdf(-means) - means * normal_density(means)) / perpendicular
+        )
+
+    minimum = minimize_scalar(compute_distance, bounds=(0.0, delta), method="bounded", options={"xatol": 1e-10})
+    return float(clusters.rank / minimum.fun)
+
+
+def compute_cluster_interpolation_threshold(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:
+    """Compute the largest alpha where every example can still reach the minimum of a loss of stabilities.
+
+    Parameters
+    ----------
+    loss, clusters
+        A loss of stabilities, and the clusters.
+    intercept : bool
+        True for students with an intercept.
+    """
+    best = find_minimiser_interval(loss)
+    if best is not None and best.low == best.high:
+        return clusters.rank
+    return (
+        compute_cluster_separability_threshold(clusters, intercept) if best is None or np.isinf(best.high) else np.nan
+    )
+
+
+def _compute_distance_offset_slope(clusters: TwoClusters, kappa: float, b: float) -> float:
+    """Return half the derivative of the squared distance with respect to the offset b."""
+    means = clusters.centre_distances * kappa + CLUSTER_LABELS * b
+    return float(clusters.weights @ (CLUSTER_LABELS * (means * normal_cdf(-means) - normal_density(means))))

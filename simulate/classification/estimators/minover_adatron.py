@@ -43,10 +43,10 @@ import numpy as np
 from scipy.linalg import qr
 from sklearn.exceptions import ConvergenceWarning
 
-from simulate.classification.estimators.linear import LinearClassifier, LinearStudent, VisitSchedule
-from simulate.classification.numba_loops import compile_loop
+from simulate.classification.estimators.linear_classifiers import LinearClassifier, LinearStudent, VisitSchedule
 from simulate.learners.learner_interface import bound_stability_gap
 from statmech.kinds.stored_examples import StoredExamples
+from statmech.runtime.compiled_programs import compile_loop
 
 MIN_BLOCK_RADIUS_RATIO = 2.0  # radius of a block over the distance moved in the previous epoch
 MAX_BLOCK_EXAMPLE_FRACTION = 0.7  # blocks with a larger fraction of the examples save no time

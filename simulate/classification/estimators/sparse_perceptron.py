@@ -26,15 +26,17 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from simulate.classification.conjunction_search import (
+from simulate.classification.conjunctions import (
     BoostingStage,
+    ConceptTerm,
     Conjunction,
     boost_conjunctions,
     compute_weighted_vote,
+    format_concept,
+    format_concept_latex,
     sum_conjunction_weights,
 )
-from simulate.classification.estimators.concept import ConceptTerm, format_concept, format_concept_latex
-from simulate.classification.estimators.linear import (
+from simulate.classification.estimators.linear_classifiers import (
     OneAgainstRestClassifier,
     check_integer_parameters,
     combine_example_weights,
@@ -256,7 +258,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
 
     .. math:: f(x) = \mathrm{sign}\sum_i -\ln(\beta_i)\,h_i(x)
 
-    (Jackson & Craven, Figure 1 and section 3.3; `simulate.classification.conjunction_search`). Columns of text are
+    (Jackson & Craven, Figure 1 and section 3.3; `simulate.classification.conjunctions`). Columns of text are
     nominal attributes, columns of numbers are cut into at most `bins` intervals. More than two classes: one against the
     rest.
 
