@@ -81,14 +81,14 @@ class Simulator(PerSeedSimulator):
         return NUMBA_BYTES
 
     def estimate_max_unit_bytes(self) -> float:
-        """Return the bytes of the largest work unit: a block of examples, its products, and the students."""
+        """Return the bytes of the largest unit of attentive perceptrons: examples, products, and students."""
         return max(
             8.0 * unit.cells[0].N * (2 * EXAMPLES_PER_FEATURE_ORDER + len(unit.cells))
             for unit in self.units(list(self.scenario.cells()), range(1))
         )
 
     def run(self, unit: SeedUnit) -> list[UnitResult]:
-        """Simulate the variables (1, T) of each cell."""
+        """Train an attentive perceptron online in each cell, and return the variables (1, T)."""
         seeds = slice(unit.seed, unit.seed + 1)
         return [
             UnitResult(cell.index, seeds, {name: value[None] for name, value in values.items()})
@@ -97,7 +97,7 @@ class Simulator(PerSeedSimulator):
 
 
 def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndarray]]:
-    """Train each cell's student online and return its variables (T,)."""
+    """Train each cell's attentive student online and return its variables (T,)."""
     N = unit.cells[0].N
     world = AttentionSeedData(scenario.key, unit.seed, N, scenario.probes)
     students = [make_initial_state(cell, world.student) for cell in unit.cells]
@@ -134,7 +134,7 @@ def make_initial_state(cell: AttentionCell, w: np.ndarray) -> AttentionState:
 def learn_examples(
     cell: AttentionCell, student: AttentionState, counts: EvaluationCounts, examples: SignedInputs
 ) -> EvaluationCounts:
-    """Train a student on examples and return the updated counts."""
+    """Train an attentive student online on examples and return the updated counts."""
     features, errors = counts
     zeros = np.zeros(len(examples.z))
     for lesson in evaluate_margins_in_blocks(
@@ -146,7 +146,7 @@ def learn_examples(
 
 
 def measure_student(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, float]:
-    """Return R, length and eps_g of a student."""
+    """Return R, length and eps_g of an attentive student."""
     N = w.size
     parallel = w @ teacher / N
     student = compute_student_order_parameters(parallel, np.linalg.norm(w - parallel * teacher) / np.sqrt(N))
@@ -154,7 +154,7 @@ def measure_student(teacher: np.ndarray, w: np.ndarray) -> tuple[float, float, f
 
 
 def compute_run_variables(values: np.ndarray, steps: np.ndarray, N: int) -> dict[str, np.ndarray]:
-    """Compute the variables of a run from values (5, T): R, length, eps_g, and cumulative features and errors."""
+    """Compute an attentive student's variables from R, length, eps_g and cumulative features and errors (5, T)."""
     R, length, eps_g, features, errors = values
     span = np.diff(steps, prepend=0)
     span = np.where(span > 0, span, np.nan)

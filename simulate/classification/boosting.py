@@ -47,11 +47,11 @@ class Simulator(work_units.PerRunSimulator[BoostingCell]):
     scenario: Boosting
 
     def simulate(self, cell: BoostingCell, seed: int) -> dict[str, float]:
-        """Simulate the variables of one run."""
+        """Simulate the variables of one run of AdaBoost."""
         return _simulate_run(self.scenario, cell, seed)
 
     def check_resources(self) -> None:
-        """Raise an error if conjunctions are too many to search or examples do not fit into memory."""
+        """Raise an error if AdaBoost has too many conjunctions to search, or its examples do not fit into memory."""
         for cell in self.scenario.cells():
             if cell.k > 2:
                 require_modules("boosting over conjunctions of three", "estimators", "numba")
@@ -73,7 +73,7 @@ def _count_run_bytes(cell: BoostingCell, num_tests: int) -> float:
 
 
 def _simulate_run(scenario: Boosting, cell: BoostingCell, seed: int) -> dict[str, float]:
-    """Simulate the variables of one run."""
+    """Boost conjunctions on a run's random examples, and return the run's variables."""
     identity = {"N": cell.N, "k": cell.k, "s": cell.s, "key": scenario.key, "seed": seed}
     teacher_rng, example_rng, test_rng, flip_rng = (
         np.random.default_rng([*hash_identity(identity), part]) for part in range(4)
@@ -111,7 +111,7 @@ def compute_min_advantage(stages: list[BoostingStage], has_ended: bool) -> float
 
 
 def draw_teacher(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
-    """Draw a teacher that decides enough inputs (see `statmech.classification.boosting`)."""
+    """Draw a teacher of random conjunctions that decides enough inputs (see `statmech.classification.boosting`)."""
     while True:
         teacher = TeacherVote(tuple(_draw_conjunction(rng, cell.N, cell.k) for _ in range(cell.s)))
         if np.mean(teacher(_draw_inputs(rng, cell.N)) != 0) >= MIN_TEACHER_DECIDED_FRACTION:
@@ -119,7 +119,7 @@ def draw_teacher(rng: np.random.Generator, cell: BoostingCell) -> TeacherVote:
 
 
 def draw_examples(rng: np.random.Generator, teacher: TeacherVote, N: int, P: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the first P inputs (P, N) of 0 and 1 that the teacher decides, and its labels (P,) of +-1."""
+    """Draw the first P Boolean inputs (P, N) that the teacher's conjunctions decide, and its labels (P,) of +-1."""
     inputs, labels, count = [], [], 0
     while count < P:
         X = _draw_inputs(rng, N)

@@ -233,7 +233,7 @@ class ConjunctionSearch:
         return best_found.result()
 
     def update_distribution(self, wrong: np.ndarray, error: float) -> None:
-        """Update all sums to the next stage's distribution, given the mask of mistakes and the error."""
+        """Update the search's sums to the next boosting stage, given the mask of mistakes and the error."""
         fade, grow = 0.5 / (1 - error), (0.5 - error) / (error * (1 - error))
         increase = np.where(wrong, grow * self.signed, 0.0)
         self.signed = fade * self.signed + increase
@@ -245,7 +245,7 @@ class ConjunctionSearch:
         self.gains *= fade
 
     def update_pair_sums(self) -> tuple[np.ndarray, ...]:
-        """Update and return the sums of all pairs (n, n), for k > 2 also the sums of absolute values."""
+        """Update and return the sums of all pairs of indicators (n, n), for k > 2 also the sums of absolute values."""
         changed = self._find_reweighted_rows()
         increase = self.signed[changed] - self.pair_sum_values[changed]
         for sums, values in zip(self.pairs, (increase, np.abs(increase)), strict=False):
@@ -275,7 +275,7 @@ class ConjunctionSearch:
         return np.triu(self.attributes[candidates][:, None] != self.attributes[candidates], 1).astype(float)
 
     def _decay_and_add_products(self, sums: np.ndarray, fade: float, rows: np.ndarray, signed: np.ndarray) -> None:
-        """Multiply the pair sums by `fade`, and add the products of these rows block by block."""
+        """Multiply the sums of indicator pairs by `fade`, and add the products of these rows block by block."""
         sums *= fade
         pairs, batches = self.workspace
         for first in range(0, len(rows), PRODUCT_BLOCK_ROWS):
@@ -422,7 +422,7 @@ class ConceptTerm(NamedTuple):
 
     @property
     def parts(self) -> tuple[str, str, str, str]:
-        """Texts of the class, the weight, "if" or "unless", and the condition."""
+        """Texts of a conjunction's class and weight, "if" or "unless", and its condition."""
         weight = str(self.weight) if isinstance(self.weight, int) else f"{self.weight:.3f}"
         if not self.names:
             return self.positive if self.sense > 0 else self.negative, weight, "", "always"
@@ -458,7 +458,7 @@ def format_concept_latex(terms: Sequence[ConceptTerm]) -> str:
 
 
 def escape_latex(text: str) -> str:
-    r"""Escape the LaTeX special characters in a string.
+    r"""Escape the LaTeX special characters in a conjunction's text.
 
     Relations become symbols, and white space becomes single blanks.
 
@@ -483,7 +483,7 @@ def find_best_triple(
     total: float,
     threshold: float,
 ) -> tuple[tuple[int, int, int], float]:
-    """Find the triple of largest |2S - total| and return its indices and its S.
+    """Find the triple of indicators with the largest |2S - total| and return its indices and its S.
 
     Of equal values (to rounding) the first triple is returned.
 
@@ -529,7 +529,7 @@ def find_best_triple(
 
 @compile_loop("i8(u1[::1], i8[::1])")
 def write_nonzero_indices(true, rows):  # type: ignore[no-untyped-def]
-    """Write the indices of the ones to `rows`, without branches, and return their number."""
+    """Write the indices of the rows where an indicator is 1 to `rows`, without branches, and return their number."""
     number = 0
     for x in range(len(true)):
         rows[number] = x
@@ -539,7 +539,7 @@ def write_nonzero_indices(true, rows):  # type: ignore[no-untyped-def]
 
 @compile_loop("void(f8[:,::1], i8[::1], f8[::1], i8, f8[::1])")
 def sum_weighted_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-def]
-    """Sum rows of X weighted by `values`, four rows at a time.
+    """Sum rows of the indicators X weighted by `values`, four rows at a time.
 
     Parameters
     ----------
@@ -569,7 +569,7 @@ def sum_weighted_rows(X, rows, values, first, sums):  # type: ignore[no-untyped-
     "Tuple((i8, i8, i8, f8))(f8[:,::1], u1[:,::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8, f8)",
 )
 def search_triples(X, columns, signed, above, below, gains, total, threshold):  # type: ignore[no-untyped-def]
-    """Find the triple of largest |2S - s| and return its indices and its sum S.
+    """Find the triple of indicators with the largest |2S - s| and return its indices and its sum S.
 
     The indices are -1 if no triple exceeds the threshold.
 

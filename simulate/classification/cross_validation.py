@@ -84,7 +84,7 @@ class Simulator(work_units.PerRunSimulator[StudyCell]):
 
 @contextmanager
 def _ignore_convergence_warnings() -> Iterator[None]:
-    """Ignore scikit-learn's warnings about missing convergence."""
+    """Ignore scikit-learn's warnings that a fold's model has not converged."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -171,7 +171,7 @@ def _order_training_examples(fold: Fold, y: np.ndarray) -> np.ndarray:
 
 
 def _predict_plane_decisions(study: Study, cell: StudyCell, seed: int) -> np.ndarray:
-    """Return a classifier's decisions on a plane, 1 for the second class. Rows are values of the second attribute."""
+    """Return a fold's decisions on a plane, 1 for the second class. Rows are values of the second attribute."""
     grid = make_plane_grid(load_encoded_data_set(cell.data).data.X)
     model, scale = fit_plane_model(study, cell, seed)
     is_second_class = model.predict(grid / scale) == model.classes_[-1]
@@ -192,7 +192,7 @@ def fit_plane_model(study: Study, cell: StudyCell, seed: int) -> tuple[Any, floa
 def get_plane_weights(
     study: Study, cell: StudyCell, seed: int, decision: np.ndarray
 ) -> tuple[np.ndarray, float] | None:
-    """Return the weights (2,) and the bias of the model on the plane, in units of the attributes.
+    """Return the weights (2,) and the bias of a fold's model on the plane, in units of the attributes.
 
     The result is None if the classifier has no weights, or if the recorded `decision` is not the sign of w.x + b.
     """
@@ -222,7 +222,7 @@ def compute_plane_corners(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _learn_concepts(study: Study) -> dict[str, Any]:
-    """Return the concept that the first cell of each data set learns from all examples."""
+    """Return the concept that the first cell of each of a study's data sets learns from all examples."""
     concepts: dict[str, Any] = {}
     for cell in study.cells():
         if cell.classifier.uses_raw_attributes and cell.data not in concepts:

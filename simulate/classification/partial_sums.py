@@ -137,7 +137,7 @@ class AttentionState:
         self.level = StoppingLevel(np.inf, 0.0)
 
     def update_margin_moments(self, margins: np.ndarray) -> None:
-        """Update the exponentially weighted mean and variance, and the resulting level."""
+        """Update the exponentially weighted mean and variance of margins, and the level for their partial sums."""
         if not margins.size:
             return
         for margin in margins:
@@ -186,7 +186,7 @@ def evaluate_margins_in_blocks(
     block: int = 64,
     learns: bool = False,
 ) -> Iterator[BlockResult]:
-    """Make one pass over the examples and yield the result of each block.
+    """Evaluate margins by sums that stop early in one pass over the examples, and yield the result of each block.
 
     The caller updates the student after each result.
 

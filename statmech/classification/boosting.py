@@ -32,6 +32,17 @@ MAX_TEACHER_CONJUNCTIONS, MAX_STORED_EXAMPLES = (
     10**6,
     10**12,
 )  # larger values must be typos; `MAX_STORED_EXAMPLES` also limits `cap` and `tests`
+BOOSTING_VARIABLES = {
+    "stages": Variable((), "boosting stages, until all examples are classified correctly", "stages", bound="above"),
+    "eps_g": Variable((), "generalization error", r"$\epsilon_g$", bound="above"),
+    "advantage": Variable((), "smallest 1/2 - error over all stages' hypotheses", r"$\min_i\gamma_i$", bound="below"),
+    "nonzero_weights": Variable(
+        (), "number of nonzero weights, distinct conjunctions in the vote", "nonzero weights", in_theory=False
+    ),
+    "converged": Variable(
+        (), "whether the run converged: all examples are classified correctly", "converged", False, False
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -63,18 +74,6 @@ ExampleCountAxis = Annotated[
         spaced=False,
     ),
 ]
-
-BOOSTING_VARIABLES = {
-    "stages": Variable((), "boosting stages, until all examples are classified correctly", "stages", bound="above"),
-    "eps_g": Variable((), "generalization error", r"$\epsilon_g$", bound="above"),
-    "advantage": Variable((), "smallest 1/2 - error over all stages' hypotheses", r"$\min_i\gamma_i$", bound="below"),
-    "nonzero_weights": Variable(
-        (), "number of nonzero weights, distinct conjunctions in the vote", "nonzero weights", in_theory=False
-    ),
-    "converged": Variable(
-        (), "whether the run converged: all examples are classified correctly", "converged", False, False
-    ),
-}
 
 
 class Boosting(AbstractScenario):
@@ -131,7 +130,7 @@ class Boosting(AbstractScenario):
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: BoostingCell) -> float:
-        """Estimate the seconds per run, assuming about 0.4 s^2 stages where examples suffice."""
+        """Estimate the seconds per run of AdaBoost, assuming about 0.4 s^2 stages where examples suffice."""
         needed = np.inf if cell.flip else min(1 + 0.4 * cell.s**2, cell.P)
         stages, conjunctions = min(needed, cell.cap), cell.N**cell.k
         stage = 1e-4 + 3e-9 * conjunctions + cell.P * (2e-8 + 2e-9 * cell.N + 5e-11 * conjunctions) + 1e-8 * self.tests

@@ -159,7 +159,7 @@ class Study(AbstractScenario):
 
     @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
-        """Coordinates of the folds and, if recorded, the positions or the plane.
+        """Coordinates of a study: the folds and, if recorded, the positions or the plane.
 
         The data set with the most folds determines the number of folds. Data sets with predefined folds may have fewer.
         """
@@ -201,7 +201,7 @@ class Study(AbstractScenario):
         return sum(map(self._estimate_cell_seconds, self.cells()))
 
     def _estimate_cell_seconds(self, cell: StudyCell) -> float:
-        """Estimate the seconds for all folds of one shuffle."""
+        """Estimate the seconds for all folds of one shuffle of a study's cell."""
         data = data_sets.find_data_source(cell.data)
         folds = data.folds or self.folds
         training_examples = min(self.examples or data.examples, data.examples) * (1 - 1 / folds)
@@ -223,7 +223,7 @@ class StudyCell(Cell):
     index: tuple[int, ...]
 
     def random(self, key: int, seed: int) -> int:
-        """Return the random state for a classifier, from the config's key and the seed of a run."""
+        """Return the random state for a study's classifier, from the config's key and the seed of a run."""
         seed_values = rename_keys_for_seeds(
             self.classifier.random_seed_parameters, {"error_rate": "delta", "lam_per_example": "decay"}
         )

@@ -108,7 +108,7 @@ class Stopping(AbstractScenario):
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
-        """Variables in the limit of continuous comparison of the sum with the boundary."""
+        """Variables in the limit of continuous comparison of a walk with its boundary."""
         limits = {
             name: replace(variable, long_name=f"{variable.long_name}, with infinitely many looks")
             for name, variable in STOPPING_VARIABLES.items()
@@ -153,7 +153,7 @@ class StoppingCell(Cell):
 
 
 def find_chunk_problems(scenario: AbstractScenario) -> Iterator[Problem]:
-    """Find the first chunk that exceeds the N features."""
+    """Find the first chunk of features, added between two checks of a random walk, that exceeds N."""
     for chunk, N in scenario.list_value_pairs("chunk", "N"):
         if chunk > N:
             yield ("chunk",), f"a chunk of {chunk} features is more than N = {N}"

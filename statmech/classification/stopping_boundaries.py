@@ -228,7 +228,7 @@ def get_check_positions(n: int, chunk: int) -> np.ndarray:
 def compute_stopping_level(
     boundary: str | Boundary, error_rate: ArrayLike, mean: ArrayLike, variance: ArrayLike, theta: ArrayLike = 0.0
 ) -> np.ndarray:
-    r"""Return the stopping level :math:`\tau\ge 0` of a boundary for arguments that broadcast.
+    r"""Return the level :math:`\tau\ge 0` of a stopping boundary for arguments that broadcast.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def brownian_decision_error(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike
 def _solve_constant_level(
     error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
-    """Find the level with decision error `error_rate`, or 0 where level 0 already has a smaller error."""
+    """Find the boundary's level with decision error `error_rate`, or 0 where level 0 already has a smaller error."""
     variance, lowest = deviation**2, np.maximum(theta, 0.0)
     bridge = (theta + np.sqrt(theta**2 - 2 * variance * np.log(error_rate))) / 2  # bounds the root from above
     tau, log_target, drift = np.zeros_like(mean) + bridge, np.log(error_rate), 2 * mean / variance
@@ -321,7 +321,7 @@ def _solve_constant_level(
 def _solve_level_below_theta(
     error_rate: np.ndarray, mean: np.ndarray, deviation: np.ndarray, theta: np.ndarray
 ) -> np.ndarray:
-    """Return the constant levels (n,) below theta, or 0 where level 0 already has a smaller error."""
+    """Return the boundary's constant levels (n,) below theta, or 0 where level 0 already has a smaller error."""
     lowest = np.maximum(theta, 0.0)
     start = brownian_decision_error(0.0, mean, deviation**2, theta) <= error_rate
     if start.all():
@@ -340,7 +340,7 @@ def _solve_level_below_theta(
 
 
 def _check_boundary_arguments(*values: ArrayLike) -> list[np.ndarray]:
-    """Check error rate, mean, variance and theta, and return them as broadcast arrays."""
+    """Check a boundary's error rate, mean, variance and theta, and return them as broadcast arrays."""
     error_rate, mean, variance, theta = (np.asarray(value, float) for value in values)
     if not ((error_rate >= MIN_TARGET_ERROR_RATE) & (error_rate < 0.5)).all():
         raise ScenarioError(

@@ -33,6 +33,50 @@ if TYPE_CHECKING:
 
 
 SIGNIFICANCE_LEVEL = 0.05  # as in Table 1 of Jackson & Craven
+PUBLISHED_ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
+    "votes": {
+        "boosting": (91.5,),
+        "tree": (89.2,),
+        "mlp": (92.2,),
+        "ordinary": (90.8,),
+        "second_order": (89.2,),
+        "pruned": (87.6,),
+    },
+    "promoters": {
+        "boosting": (92.7,),
+        "tree": (84.4,),
+        "mlp": (90.6,),
+        "ordinary": (90.0,),
+        "second_order": (88.7, 88.2),
+        "pruned": (88.7, 88.2),
+    },
+    "coding": {
+        "boosting": (72.9,),
+        "tree": (62.6,),
+        "mlp": (71.6,),
+        "ordinary": (70.7,),
+        "second_order": (69.8, 70.3),
+        "pruned": (69.8, 70.3),
+    },
+}
+PUBLISHED_WEIGHT_COUNTS: dict[str, dict[str, tuple[float, ...]]] = {
+    "votes": {"boosting": (12,), "mlp": (651,), "ordinary": (30,), "second_order": (450,), "pruned": (12,)},
+    "promoters": {
+        "boosting": (41, 59),
+        "mlp": (2267,),
+        "ordinary": (228,),
+        "second_order": (25764,),
+        "pruned": (41, 59),
+    },
+    "coding": {"boosting": (52, 37), "mlp": (4270,), "ordinary": (60,), "second_order": (1740,), "pruned": (52, 37)},
+}
+CLASSIFIERS_WORSE_THAN_BOOSTING: dict[
+    str, tuple[str, ...]
+] = {  # starred in Table 1: p <= 0.05, paired two-tailed t-test
+    "votes": ("tree", "second_order", "pruned"),
+    "promoters": ("tree", "ordinary", "second_order", "pruned"),
+    "coding": ("tree", "mlp", "ordinary", "second_order", "pruned"),
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +151,7 @@ def _compute_paired_test(study: xr.Dataset, index: dict[str, int]) -> PairedTest
 
 
 def _get_reference_accuracy(study: xr.Dataset, index: dict[str, int]) -> np.ndarray | None:
-    """Return the accuracies (seed, fold) of boosting with otherwise equal parameters.
+    """Return the reference accuracies (seed, fold) for a paired test: boosting with otherwise equal parameters.
 
     Returns None for boosting itself, and for a study without boosting.
     """
@@ -123,7 +167,7 @@ def _get_reference_accuracy(study: xr.Dataset, index: dict[str, int]) -> np.ndar
 
 
 def _is_worse_or_better(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:
-    """Return whether accuracies are significantly below, and significantly above, the reference.
+    """Return whether paired tests find accuracies significantly below, and significantly above, the reference.
 
     The test is paired by folds.
     """
@@ -140,52 +184,6 @@ def _is_worse_or_better(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bo
 def _finite_mean(values: np.ndarray) -> float:
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if finite.size else np.nan
-
-
-PUBLISHED_ACCURACY: dict[str, dict[str, tuple[float, ...]]] = {
-    "votes": {
-        "boosting": (91.5,),
-        "tree": (89.2,),
-        "mlp": (92.2,),
-        "ordinary": (90.8,),
-        "second_order": (89.2,),
-        "pruned": (87.6,),
-    },
-    "promoters": {
-        "boosting": (92.7,),
-        "tree": (84.4,),
-        "mlp": (90.6,),
-        "ordinary": (90.0,),
-        "second_order": (88.7, 88.2),
-        "pruned": (88.7, 88.2),
-    },
-    "coding": {
-        "boosting": (72.9,),
-        "tree": (62.6,),
-        "mlp": (71.6,),
-        "ordinary": (70.7,),
-        "second_order": (69.8, 70.3),
-        "pruned": (69.8, 70.3),
-    },
-}
-PUBLISHED_WEIGHT_COUNTS: dict[str, dict[str, tuple[float, ...]]] = {
-    "votes": {"boosting": (12,), "mlp": (651,), "ordinary": (30,), "second_order": (450,), "pruned": (12,)},
-    "promoters": {
-        "boosting": (41, 59),
-        "mlp": (2267,),
-        "ordinary": (228,),
-        "second_order": (25764,),
-        "pruned": (41, 59),
-    },
-    "coding": {"boosting": (52, 37), "mlp": (4270,), "ordinary": (60,), "second_order": (1740,), "pruned": (52, 37)},
-}
-CLASSIFIERS_WORSE_THAN_BOOSTING: dict[
-    str, tuple[str, ...]
-] = {  # starred in Table 1: p <= 0.05, paired two-tailed t-test
-    "votes": ("tree", "second_order", "pruned"),
-    "promoters": ("tree", "ordinary", "second_order", "pruned"),
-    "coding": ("tree", "mlp", "ordinary", "second_order", "pruned"),
-}
 
 
 def make_study_tables(study: xr.Dataset) -> Iterator[Table]:
@@ -246,7 +244,7 @@ def _make_accuracy_table(study: xr.Dataset, data: str, title: str, tests: list[P
 def _make_column_formatters(
     study: xr.Dataset, data: str, tests: list[PairedTest]
 ) -> dict[str, Callable[[PairedTest], str]]:
-    """Return the functions that format each column, by heading.
+    """Return the functions that format each column of a study's table of accuracies, by heading.
 
     The paper has columns if it gives values for this data set, and features have columns if not all are evaluated.
     """

@@ -226,7 +226,7 @@ class Adam(Descent):
 
     @property
     def problem(self) -> str:
-        """The reason why sampled theory would miss the longest steps, or an empty string.
+        """The reason why sampled theory would miss the longest steps of Adam, or an empty string.
 
         A fraction of about sqrt(beta2) + epsilon of the weights has a force so close to 0 that the mean of earlier
         forces makes the step longer by the inverse of this fraction. The mean square step grows with this inverse: it

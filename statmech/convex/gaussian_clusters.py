@@ -8,8 +8,8 @@ The mean of all inputs is 0, so that cluster y has the centre
 .. math:: y\,s_y\,\mathbf d, \qquad s_+ = 2(1-\pi_+), \qquad s_- = 2\pi_+, \qquad t_a = N|\mathbf d_a|^2,
 
 with :math:`2\mathbf d` the difference of the centres, of squared length :math:`\Delta^2/N`, and
-:math:`\sum_at_a = \Delta^2/4`. The separation is :math:`\delta^2 = \sum_at_a/\omega_a`, half the distance of the
-clusters' fields in standard deviations.
+:math:`\sum_at_a = \Delta^2/4`. The separation :math:`\delta = (\sum_at_a/\omega_a)^{1/2}` is half the distance of
+the clusters' fields in standard deviations.
 """
 
 from __future__ import annotations

@@ -66,6 +66,11 @@ MACHINE_EPSILON = float(np.finfo(float).eps)
 SLOPE_DEPENDENT_ATTRIBUTES = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
 SYMMETRY_TEST_POINTS = np.geomspace(1e-3, 30, 12)  # an even loss equals its mirror image at these points
 KINK_OFFSET_ULPS = 4  # one-sided slopes are taken this far from a kink, which may be rounded
+L1_FRACTIONS_BY_PENALTY: dict[str, float | None] = {  # the fraction s, or None if a config key sets it
+    "l2": 0.0,
+    "l1": 1.0,
+    "elastic_net": None,
+}
 
 
 @dataclass(frozen=True)
@@ -578,7 +583,7 @@ class ZeroLossInterval(Loss):
 
 @cache
 def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
-    """Find the interval where a loss is minimal, or return None if the loss decreases everywhere.
+    """Find the interval where a loss is minimal, or return None if it decreases everywhere.
 
     >>> find_minimiser_interval(Hinge()).low, find_minimiser_interval(Hinge()).high, find_minimiser_interval(Logistic())
     (1.0, inf, None)
@@ -690,13 +695,6 @@ class Penalty:
         return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1 + step * l2)
 
 
-L1_FRACTIONS_BY_PENALTY: dict[str, float | None] = {  # the fraction s, or None if a config key sets it
-    "l2": 0.0,
-    "l1": 1.0,
-    "elastic_net": None,
-}
-
-
 def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, rtol: float = 0.0) -> np.ndarray:
     r"""Find the proximal point of a loss, :math:`p = \mathrm{argmin}_p\,(p-h)^2/(2V) + \ell(p)`.
 
@@ -731,7 +729,7 @@ def prox(loss: Loss, h: np.ndarray | float, V: np.ndarray | float, rtol: float =
 
 
 def find_prox_by_newton(loss: Loss, h: np.ndarray, V: np.ndarray, rtol: float = 0.0) -> np.ndarray:
-    """Find proximal points for h and V of the same shape by Newton's method, even if a closed form exists."""
+    """Find proximal points of a loss for h and V of the same shape by Newton's method, even if a closed form exists."""
     shape, h, V = h.shape, h.ravel(), V.ravel()
     with np.errstate(over="ignore", invalid="ignore"):  # slopes at large |x| may overflow
         low, high = _bracket_roots(loss, h, V)
@@ -763,7 +761,7 @@ def compute_prox_force(loss: Loss, p: np.ndarray, h: np.ndarray, V: np.ndarray |
 
 
 def _bracket_roots(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bracket the roots, with coinciding bounds where a root is a kink."""
+    """Bracket the proximal points of a loss, with coinciding bounds where the point is a kink."""
     low, high = np.full_like(h, -np.inf), np.full_like(h, np.inf)
     for q, left, right in _list_bracketing_points(loss, h):
         before, after = h - V * left, h - V * right  # bounds for roots on the left and on the right of q
@@ -773,7 +771,7 @@ def _bracket_roots(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray
 
 
 def _list_bracketing_points(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return the bracketing points (0, the kinks, the bends and h), each with its one-sided slopes."""
+    """Return the bracketing points of a loss (0, the kinks, the bends and h), each with its one-sided slopes."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
     slope, at_h = (
         loss.slope(smooth),
@@ -786,7 +784,7 @@ def _list_bracketing_points(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray,
 def _find_prox_roots(
     loss: Loss, h: np.ndarray, V: np.ndarray, low: np.ndarray, high: np.ndarray, rtol: float
 ) -> np.ndarray:
-    """Find the root in each bracket, independently of the other brackets."""
+    """Find the proximal point of a loss in each bracket, independently of the other brackets."""
     p, previous_length = _bisect_arcsinh(low, high), np.full_like(low, np.inf)
     active = np.flatnonzero(low < high)
     for _ in range(MAX_PROX_STEPS):
@@ -811,7 +809,7 @@ def _take_newton_step(
     low: np.ndarray,
     high: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """Return a mask of converged roots, the new points p, their step lengths and their brackets."""
+    """Return a mask of converged proximal points, the new points p, their step lengths and their brackets."""
     pull, rise = V * loss.slope(p), 1 + V * loss.curvature(p)
     F = p - h + pull
     low, high = np.where(F < 0, p, low), np.where(F > 0, p, high)

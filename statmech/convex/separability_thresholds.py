@@ -53,7 +53,7 @@ MAX_LOG_TEACHER_RATIO = 60.0  # a minimum at a larger ln t means that all labels
 
 @cache
 def compute_separability_threshold(teacher: LabelTeacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the largest alpha where some student still classifies all examples correctly.
+    """Compute the separability threshold of a teacher's labels: the largest alpha where some student makes no errors.
 
     It is infinite for labels without noise.
 
@@ -113,7 +113,7 @@ def _make_label_field_quadrature(teacher: LabelTeacher, t: float, signal: float)
 
 
 def compute_interpolation_threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the largest alpha where every example can still reach the minimum of the loss.
+    """Compute the interpolation threshold of a teacher: the largest alpha where all examples reach the minimum loss.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def compute_interpolation_threshold(loss: Loss, teacher: Teacher, signal: float 
 
 
 def compute_minimum_existence_threshold(loss: Loss, teacher: Teacher, signal: float = 1.0, rank: float = 1.0) -> float:
-    """Compute the smallest alpha with a minimum of the loss in the limit of a vanishing penalty.
+    """Compute the threshold in alpha for the loss to have a minimum as the penalty vanishes.
 
     The result is 0 if a minimum exists at every alpha.
 
@@ -160,7 +160,7 @@ def compute_minimum_existence_threshold(loss: Loss, teacher: Teacher, signal: fl
 
 
 def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: bool = False) -> float:
-    """Compute the largest alpha where some student still classifies all examples correctly.
+    """Compute the separability threshold of two clusters: the largest alpha where some student makes no errors.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: boo
 
 
 def compute_cluster_interpolation_threshold(loss: Loss, clusters: TwoClusters, intercept: bool) -> float:
-    """Compute the largest alpha where every example can still reach the minimum of a loss of stabilities.
+    """Compute the interpolation threshold of two clusters: the largest alpha where all examples reach the minimum loss.
 
     Parameters
     ----------

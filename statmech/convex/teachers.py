@@ -77,6 +77,14 @@ LOG_K_NODE_SPACING = 0.12  # spacing of the nodes in log k, and half the spacing
 MIN_KOLMOGOROV_K, MAX_KOLMOGOROV_K = 0.19, 5.0  # outside this range, the density of k is below 1e-13
 MIN_SQRT_T, MAX_SQRT_T = 0.12, 6.0  # range of sqrt(T) that suffices for variances V up to 60
 MAX_EXIT_TIME_MIXTURE_VARIANCE = 60.0  # larger V would require larger T
+MIN_FIELD_VARIANCE = 1e-280  # replaces variances of 0 in divisors
+NODES_PER_TRANSITION_PANEL = 24
+PANEL_EDGES_IN_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher's transition
+PANEL_EDGES_IN_DEVIATIONS = (2.0, 4.0, 6.0, GAUSSIAN_CUTOFF)  # in standard deviations of the field
+NODES_PER_ANGLE_PANEL = 16
+ANGLE_PANEL_EDGES = np.pi / 2 - np.append(
+    np.pi / 2 * 0.25 ** np.arange(14.0), 0.0
+)  # finer where the response of a steep teacher rises
 
 
 class LogisticAverage(NamedTuple):
@@ -88,7 +96,7 @@ class LogisticAverage(NamedTuple):
 
 
 def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
-    """Return the logarithm of the average at -|M| and its derivatives. The arrays broadcast.
+    """Return the logarithm of a logit teacher's average at -|M| and its derivatives. The arrays broadcast.
 
     >>> average = logistic_average(np.array([0.0, -2.0, -1000.0]), np.array(1.0))
     >>> average.log[:2].round(6)
@@ -104,7 +112,7 @@ def logistic_average(M: np.ndarray, V: np.ndarray) -> LogisticAverage:
 
 
 def _average_without_reflection(x: np.ndarray, V: np.ndarray) -> LogisticAverage:
-    """Compute the average at x >= -V/2. At x > 0 the derivatives have an absolute error of 1e-16."""
+    """Compute a logit teacher's average at x >= -V/2. At x > 0 the derivatives have an absolute error of 1e-16."""
     size, above = np.abs(x), x > 0
     log_scale, below, density, steepness = _sum_scale_mixture(size, V)
     scale = np.where(above, np.exp(log_scale), 1.0)  # at x <= 0 the factor exp(log_scale), which may underflow, cancels
@@ -115,7 +123,7 @@ def _average_without_reflection(x: np.ndarray, V: np.ndarray) -> LogisticAverage
 
 
 def _sum_scale_mixture(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return log_scale, and F, F' and |F''| at -size divided by exp(log_scale)."""
+    """Return log_scale, and a logit teacher's average F, F' and |F''| at -size divided by exp(log_scale)."""
     wide = MAX_EXIT_TIME_MIXTURE_VARIANCE < V
     if np.all(wide) or not np.any(wide):
         log_scale = -0.5 * size**2 / (V + (4 * MAX_KOLMOGOROV_K**2 if np.all(wide) else (np.pi * MAX_SQRT_T) ** 2))
@@ -131,7 +139,7 @@ def _sum_scale_mixture(size: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...
 
 
 def _sum_kolmogorov_mixture(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
-    """Compute F / exp(log_scale) as a sum of Gaussian tail probabilities, for any V."""
+    """Compute a logit teacher's F / exp(log_scale) as a sum of Gaussian tail probabilities, for any V."""
     from scipy.special import erfcx
 
     k, weight = _make_kolmogorov_quadrature()
@@ -141,7 +149,7 @@ def _sum_kolmogorov_mixture(size: np.ndarray, V: np.ndarray, log_scale: np.ndarr
 
 
 def _sum_exit_time_mixture(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
-    """Compute F / exp(log_scale) from exponentials alone, in half the time of `_sum_kolmogorov_mixture`."""
+    """Compute a logit teacher's F / exp(log_scale) from exponentials, in half the time of `_sum_kolmogorov_mixture`."""
     T, weight = _make_exit_time_quadrature()
     spread = V[..., None] + np.pi**2 * T
     square, linear = -0.5 / spread, -0.5 * np.pi**2 * T / spread
@@ -151,7 +159,7 @@ def _sum_exit_time_mixture(size: np.ndarray, V: np.ndarray, log_scale: np.ndarra
 
 
 def _sum_mixture_derivatives(size: np.ndarray, V: np.ndarray, log_scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute F' and |F''| at -size, divided by exp(log_scale)."""
+    """Compute a logit teacher's F' and |F''| at -size, divided by exp(log_scale)."""
     k, weight = _make_kolmogorov_quadrature()
     spread = V[..., None] + 4 * k * k
     exponent = (size**2)[..., None] * (-0.5 / spread) - log_scale[..., None]
@@ -161,7 +169,7 @@ def _sum_mixture_derivatives(size: np.ndarray, V: np.ndarray, log_scale: np.ndar
 
 @cache
 def _make_kolmogorov_quadrature() -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes k and weights proportional to k f(k).
+    """Return nodes k and weights proportional to k f(k) for the average of a logit teacher.
 
     Depending on k, one of two series for the density f converges rapidly.
     """
@@ -177,7 +185,7 @@ def _make_kolmogorov_quadrature() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _make_exit_time_quadrature() -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes T and weights proportional to T f(T), normalised to give sech(u/2)/2 at V = 0."""
+    """Return nodes T and weights proportional to T f(T) for a logit teacher, which give sech(u/2)/2 at V = 0."""
     T = np.exp(np.arange(2 * np.log(MIN_SQRT_T), 2 * np.log(MAX_SQRT_T), 2 * LOG_K_NODE_SPACING))
     n = np.arange(12)[:, None]
     odd, sign = 2 * n + 1, (-1.0) ** n
@@ -185,12 +193,6 @@ def _make_exit_time_quadrature() -> tuple[np.ndarray, np.ndarray]:
     large = 0.5 * np.pi * T * np.sum(sign * odd * np.exp(-((odd * np.pi) ** 2) * T / 8), axis=0)
     density = np.where(T < 1, small, large)
     return T, np.sqrt(np.pi / 2) * density / np.sum(density)
-
-
-MIN_FIELD_VARIANCE = 1e-280  # replaces variances of 0 in divisors
-NODES_PER_TRANSITION_PANEL = 24
-PANEL_EDGES_IN_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher's transition
-PANEL_EDGES_IN_DEVIATIONS = (2.0, 4.0, 6.0, GAUSSIAN_CUTOFF)  # in standard deviations of the field
 
 
 @dataclass(frozen=True)
@@ -281,7 +283,7 @@ class LabelTeacher(Teacher):
         return np.sum(weight * (xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong)), axis=-1)
 
     def _make_half_line_quadrature(self, mse: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return positive field means (L, n), variances (L, 1), and weights (L, n) that count both signs."""
+        """Return positive means (L, n) and variances (L, 1) of a teacher's field, and weights (L, n) for both signs."""
         mse = np.asarray(mse, float)
         deviation = np.sqrt(np.maximum(1 - mse, MIN_FIELD_VARIANCE))
         widths = np.multiply.outer(PANEL_EDGES_IN_WIDTHS, self.width(np.maximum(mse, MIN_FIELD_VARIANCE)) / deviation)
@@ -475,12 +477,6 @@ TEACHERS: dict[str, type[Teacher]] = {
     "logit": LogitTeacher,
     "linear": LinearTeacher,
 }
-
-
-NODES_PER_ANGLE_PANEL = 16
-ANGLE_PANEL_EDGES = np.pi / 2 - np.append(
-    np.pi / 2 * 0.25 ** np.arange(14.0), 0.0
-)  # finer where the response of a steep teacher rises
 
 
 def label_error(teacher: LabelTeacher, R: np.ndarray | float) -> np.ndarray:

@@ -107,7 +107,7 @@ class WeightDistribution(ABC):
         return list(combinations(range(len(self.pieces)), 2))
 
     def _compute_component_posteriors(self, r: np.ndarray, s: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return posterior shares, means and variances (pieces, ...) at fields r."""
+        """Return posterior shares, means and variances (pieces, ...) of a mixture of weights at fields r."""
         fraction, mean, variance = self._get_component_columns(r)
         widened = 1 + s * variance
         log = np.log(fraction / np.sqrt(widened)) + (variance * r * r + 2 * mean * r - s * mean * mean) / (2 * widened)
@@ -126,7 +126,7 @@ class WeightDistribution(ABC):
         return columns
 
     def _make_overlap_quadrature(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return fields (L, n) and weights for integrals over the range where several pieces contribute."""
+        """Return fields (L, n) and weights for integrals where several pieces of a mixture contribute."""
         edges = np.concatenate(
             [_compute_overlap_edges(s, self.pieces[i], self.pieces[j]) for i, j in self._component_pairs]
         )
@@ -143,7 +143,7 @@ class WeightDistribution(ABC):
 
 
 def _compute_overlap_edges(s: np.ndarray, first: MixtureComponent, second: MixtureComponent) -> np.ndarray:
-    r"""Return panel edges (p, L) where both pieces contribute: :math:`N_iN_j/P \le \sqrt{N_iN_j/4p_ip_j}`.
+    r"""Return panel edges (p, L) where two pieces of a mixture contribute: :math:`N_iN_j/P \le \sqrt{N_iN_j/4p_ip_j}`.
 
     The bound is a Gaussian in r. In its units x, the log odds :math:`ax^2 + bx + c` change rapidly near
     their zeros.

@@ -211,7 +211,7 @@ def condense_modes(modes: Modes) -> Modes:
 
 
 def _lanczos_gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute nodes and weights of the Gauss rule for weighted sums over x by Lanczos's recurrence."""
+    """Compute nodes and weights of the Gauss rule for sums over modes x by Lanczos's recurrence."""
     if x[0] == 0:
         return np.zeros(1), weight.sum(keepdims=True)
     if len(x) <= GAUSS_NODES_PER_MODE_BLOCK:
@@ -232,7 +232,7 @@ def _lanczos_gauss_rule(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _compress_power_law_modes(modes: int, num_explicit: int, nodes_per_block: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return real-valued mode indices as nodes, and the number of modes that each node represents."""
+    """Return real-valued indices of modes as nodes, and the number of modes that each node represents."""
     first = np.arange(1, min(modes, num_explicit) + 1, dtype=float)
     parts = [(first, np.ones_like(first))]
     begin = num_explicit + 1
@@ -246,7 +246,7 @@ def _compress_power_law_modes(modes: int, num_explicit: int, nodes_per_block: in
 
 
 def _gauss_sum_rule(size: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights of the Gauss rule for sums over 0 ... size - 1."""
+    """Return nodes and weights of the Gauss rule for sums over modes 0 ... size - 1."""
     n = np.arange(1, min(nodes, size))
     off = 0.5 * n * np.sqrt((size**2 - n**2) / (4.0 * n**2 - 1))
     matrix = np.diag(np.full(len(n) + 1, 0.5 * (size - 1))) + np.diag(off, 1) + np.diag(off, -1)
@@ -263,7 +263,7 @@ class HermiteCoefficients(NamedTuple):
 
 
 def hermite_coefficients(activation: Activation) -> HermiteCoefficients:
-    r"""Compute the Hermite coefficients :math:`\mu_0`, :math:`\mu_1` and :math:`\mu_*` of an activation.
+    r"""Compute the coefficients :math:`\mu_0`, :math:`\mu_1` and :math:`\mu_*` of an activation for modes of features.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def make_feature_modes(coefficients: HermiteCoefficients, latent: float) -> Mode
 
 
 def marchenko_pastur_rule(ratio: float, nodes: int = NUM_MARCHENKO_PASTUR_NODES) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the nodes s and weights of a Gauss rule for the Marchenko-Pastur distribution.
+    r"""Return nodes s and weights of a Gauss rule for modes that follow the Marchenko-Pastur distribution.
 
     This is the distribution of the eigenvalues of :math:`FF^T/D` for a matrix F (N, D) of normal entries. With
     :math:`s = 1 + r + 2\sqrt r\cos\vartheta`, r = N/D, its density is :math:`\frac2\pi\sin^2\vartheta/s`, a Gauss

@@ -94,7 +94,7 @@ class DataSource:
         return f"{self.title} (stand-in)" if self.stand_in else self.title
 
     def _format_letter_position(self, letter: int) -> str:
-        """Name the attribute of a letter by its position in the sequence or relative to a site."""
+        """Name the attribute of a data set's letter by its position in the sequence or relative to a site."""
         if self.start is None:
             return f"p{letter + 1}"
         position = self.start + letter
@@ -115,7 +115,7 @@ def _convert_toml_value(value: Any) -> Any:
 
 
 def _expand_column_names(patterns: list[str]) -> tuple[str, ...]:
-    """Return column names, expanding numbered ranges such as `a1..3`.
+    """Return a data set's column names, expanding numbered ranges such as `a1..3`.
 
     >>> _expand_column_names(["a1..3", "class"])
     ('a1', 'a2', 'a3', 'class')
@@ -343,7 +343,7 @@ def _download_data_set(name: str, data_source: DataSource) -> tuple[np.ndarray, 
 
 
 def _select_classes(data_source: DataSource, X: np.ndarray, y: np.ndarray, folds: np.ndarray | None) -> DataSetContent:
-    """Return the examples of the selected classes, with text or numerical attributes."""
+    """Return the examples of a data set's selected classes, with text or numerical attributes."""
     if data_source.classes:
         selected = np.isin(y, data_source.classes)
         X, y, folds = X[selected], y[selected], folds[selected] if folds is not None else None
@@ -363,7 +363,7 @@ def _select_classes(data_source: DataSource, X: np.ndarray, y: np.ndarray, folds
 
 
 def _locate_non_number(data_source: DataSource, X: np.ndarray) -> str:
-    """Return the position of the first entry that is not a number.
+    """Return the position of the first attribute of a data set that is not a number.
 
     Messages do not quote the content of files.
     """

@@ -184,7 +184,7 @@ class Inputs(ABC):
         return np.zeros(0, np.float32)
 
     def draw_examples(self, rng: np.random.Generator, P: int, N: int) -> np.ndarray:
-        """Draw stored inputs times sqrt(N), (P, N) in float64.
+        """Draw stored inputs from the distribution, times sqrt(N), as an array (P, N) in float64.
 
         The first rows are the same for every P. By default each row is drawn by `draw` with a key of its own.
         """
@@ -359,7 +359,7 @@ class Spectrum(GroupedInputs):
         return None
 
     def _find_parameter_problems(self, N: int) -> Iterator[str]:
-        """Yield messages about invalid parameters."""
+        """Yield messages about invalid parameters of a distribution of inputs."""
         groups = len(self.eigenvalues)
         lists = {"shares": self.shares, "teacher": self.teacher, "ridge": self.ridge}
         for name, values in lists.items():
@@ -523,7 +523,7 @@ INPUTS: dict[str, type[Inputs]] = {
 
 
 def inputs_from_config(form: Any) -> Inputs:
-    """Make a distribution from its config form: a name, or a mapping of a name to parameters.
+    """Make a distribution of inputs from its config form: a name, or a mapping of a name to parameters.
 
     >>> inputs_from_config("sphere")
     Sphere()
@@ -548,7 +548,7 @@ def inputs_from_config(form: Any) -> Inputs:
 
 
 def _split_name_and_parameters(form: dict[Any, Any]) -> tuple[Any, dict[Any, Any]]:
-    """Split a mapping in a config into the name and the parameters of a distribution.
+    """Split a mapping in a config into the name and the parameters of a distribution of inputs.
 
     The form is {name: {parameter: value, ...}}, or {name: value of the first parameter, parameter: value, ...}.
     """
@@ -574,7 +574,7 @@ def _describe_form(default: Any) -> str:
 
 
 def _matches_default_type(value: Any, default: Any) -> bool:
-    """Return True if a parameter's value has the type of its default.
+    """Return True if the value of a distribution's parameter has the type of its default.
 
     A list is allowed for the teacher's direction, a string or an integer for the default None, and an integer for a
     float.
@@ -594,7 +594,7 @@ def parameter_to_config(value: Any) -> Any:
 
 
 def inputs_to_config(inputs: Inputs) -> Any:
-    """Convert a distribution to its config form, the inverse of `inputs_from_config`.
+    """Convert a distribution of inputs to its config form, the inverse of `inputs_from_config`.
 
     Parameters with default values are omitted, except for the first parameter.
     """
@@ -610,7 +610,7 @@ def inputs_to_config(inputs: Inputs) -> Any:
 
 
 def format_inputs_label(inputs: Inputs) -> str:
-    """Return the label of a distribution on a dataset axis."""
+    """Return the label of a distribution of inputs on a dataset axis."""
     form = inputs_to_config(inputs)
     if isinstance(form, str):
         return form
@@ -630,7 +630,7 @@ def _find_spectrum_problem(spectrum: Any) -> Problem | None:
 
 
 def _is_number_list(values: Any) -> bool:
-    """Return True for a list of finite numbers."""
+    """Return True for a spectrum's list of finite numbers."""
     try:
         array = np.asarray(values, float)
     except (TypeError, ValueError):
@@ -678,7 +678,7 @@ def make_input_population(inputs: Inputs, N: int) -> InputPopulation | None:
 
 @lru_cache(maxsize=16)
 def _compute_population_modes(population: InputPopulation) -> Modes:
-    """Compute the modes of a population, or raise `ScenarioError` if theory does not support the inputs."""
+    """Compute the modes of a population of inputs, or raise `ScenarioError` if theory does not support the inputs."""
     modes = population.inputs.modes(population.N)
     if modes is None:
         raise ScenarioError([(("inputs",), "theory has no equations for these inputs")])

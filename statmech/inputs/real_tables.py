@@ -67,7 +67,7 @@ def make_labelled_table(
     positive: str | None = None,
     options: ColumnOptions = ARRAY_COLUMN_OPTIONS,
 ) -> LabelledTable:
-    """Make a table with a target from arrays or a data frame.
+    """Make a table of real data with a target from arrays or a data frame.
 
     A target of two values becomes labels: the larger value, or `positive`, is +1.
 
@@ -120,7 +120,7 @@ def read_labelled_table(
     numbers: bool = False,
     positive: str | None = None,
 ) -> LabelledTable:
-    """Read a table with a target from a file.
+    """Read a table of real data with a target from a file.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _table_from_frame(
     positive: str | None,
     first_row: int = 1,
 ) -> LabelledTable:
-    """Make a table with a target from a data frame and the name of its target column."""
+    """Make a table of real data from a data frame and the name of its target column."""
     columns = encode_columns(frame, target, options, first_row)
     rows, y = columns.X, columns.target
     if len(rows) < MIN_TABLE_ROWS:
@@ -192,7 +192,7 @@ def _table_from_labels(
 
 
 def _name_negative_label(y: np.ndarray, positive: str) -> str:
-    """Return a name for all values of a target other than the positive value."""
+    """Return a name for all values of a real table's target other than the positive value."""
     values = sorted(set(map(str, y.tolist())))
     if positive not in values:
         raise ConfigError(
@@ -238,7 +238,7 @@ class RealTable(NamedTuple):
 
 
 def make_real_table(table: LabelledTable, standardise: bool = False) -> RealTable:
-    """Centre and scale a table, and drop its constant columns.
+    """Centre and scale the rows of a table of real data, and drop its constant columns.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def make_real_table(table: LabelledTable, standardise: bool = False) -> RealTabl
 
 
 def compute_table_eigenbasis(Z: np.ndarray, y: np.ndarray) -> TableEigenbasis:
-    """Compute the eigenbasis of a table's rows, and the components of a target in this basis.
+    """Compute the eigenbasis of a real table's rows, and the components of a target in this basis.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def load_named_table(rows: str, target: str | int | None, raw: bool = False) -> 
 
 
 def compute_table_digest(table: RealTable) -> str:
-    """Compute the SHA-256 of a table's numbers and labels."""
+    """Compute the SHA-256 of a real table's scaled rows and labels."""
     digest = hashlib.sha256(repr((table.Z.shape, table.labels)).encode())
     digest.update(table.Z.tobytes())
     digest.update(table.y.tobytes())
@@ -335,7 +335,7 @@ def _get_table_file_version(rows: str) -> tuple[object, ...]:
 
 @lru_cache(maxsize=4)
 def _load_real_table(rows: str, target: str | int | None, raw: bool, state: tuple[object, ...]) -> RealTable:
-    """Load a table, cached under the version `state` of its file."""
+    """Load a table of real data, cached under the version `state` of its file."""
     if not is_data_set_name(rows):
         if target is None:
             raise ConfigError(f"{rows}: a file needs a target, the name or the number of the column to predict")
@@ -356,7 +356,7 @@ def _encode_text_columns(X: np.ndarray) -> np.ndarray:
 
 
 def diagnose_table(table: RealTable) -> dict[str, Any]:
-    """Compute the statistics of a table that determine whether theory is accurate, with warnings.
+    """Compute the statistics of a table of real data that determine whether theory is accurate, with warnings.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def encode_columns(
 
 
 def resolve_column_name(column: str, names: Sequence[object]) -> str:
-    """Return the name of a column that is given by its name or its number (from 0).
+    """Return the name of a table column that is given by its name or its number (from 0).
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _drop_index(frame: pd.DataFrame, index: str | None, notes: list[str]) -> pd.
 
 
 def _is_index_column(column: pd.Series, name: str, position: int) -> bool:
-    """Return True if a column numbers or names the rows."""
+    """Return True if a column numbers or names the rows of a table."""
     if column.isna().any() or not column.is_unique:
         return False
     if name.startswith("Unnamed: ") and position == 0:
@@ -275,7 +275,7 @@ def _find_file_row(column: pd.Series, where: np.ndarray, first_row: int) -> int:
 
 
 def _determines_target(column: pd.Series, y: np.ndarray) -> bool:
-    """Return True if a column determines the target.
+    """Return True if a table's column determines its target.
 
     Either each of its few values has a single target, or a threshold separates two classes.
     """

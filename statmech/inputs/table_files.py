@@ -121,7 +121,7 @@ def read_table_file(path: str, file_format: TableFileFormat = DEFAULT_FILE_FORMA
 
 
 def _decompress(content: bytes) -> bytes:
-    """Decompress the content of a file if it is compressed."""
+    """Decompress the content of a table file if it is compressed."""
     for mark, unpack in UNPACKERS_BY_MAGIC_BYTES.items():
         if content.startswith(mark):
             with unpack(io.BytesIO(content)) as file:
@@ -132,7 +132,7 @@ def _decompress(content: bytes) -> bytes:
 
 
 def _decode_text(content: bytes, encoding: str | None) -> tuple[str, list[str]]:
-    """Decode the content of a file to text, with a note if it is not UTF-8."""
+    """Decode the content of a table file to text, with a note if it is not UTF-8."""
     if encoding:
         return content.decode(encoding), []
     marked = next((name for mark, name in ENCODINGS_BY_BYTE_ORDER_MARK.items() if content.startswith(mark)), None)
@@ -155,7 +155,7 @@ def _format_option_hint(flag: str, effect: str) -> str:
 
 
 def _explain_read_failure(failure: Exception) -> str:
-    """Return the reason why a file is not readable."""
+    """Return the reason why a table file is not readable."""
     if isinstance(failure, EOFError | zlib.error | lzma.LZMAError):
         return "cannot be unpacked: it is cut or damaged"
     if isinstance(failure, UnicodeError):
@@ -249,7 +249,7 @@ def recognise_separator(text: str) -> str:
 
 
 def _iterate_rows(text: str, sep: str) -> Iterator[list[str]]:
-    """Iterate over the nonempty rows of a text."""
+    """Iterate over the nonempty rows of a table file's text."""
     csv.field_size_limit(MAX_TABLE_BYTES)
     lines = io.StringIO(text, newline="")
     if sep == " ":
@@ -319,7 +319,7 @@ def has_header(rows: list[list[str]]) -> bool:
 
 
 def _counts_upwards(row: list[str], columns: list[int]) -> bool:
-    """Return True if the given entries of a row are consecutive integers."""
+    """Return True if these entries of a table file's row are consecutive integers, as in a header."""
     if len(columns) < 2 or not all(INTEGER_PATTERN.fullmatch(row[index]) for index in columns):
         return False
     values = [int(row[index]) for index in columns]
@@ -327,7 +327,7 @@ def _counts_upwards(row: list[str], columns: list[int]) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Return True if the text of a cell is a number, possibly with a decimal comma."""
+    """Return True if the text of a table file's cell is a number, possibly with a decimal comma."""
     try:
         float(cell.replace(",", "."))
     except ValueError:
@@ -341,7 +341,7 @@ def _is_missing_mark(cell: str) -> bool:
 
 
 def _name_columns(rows: list[list[str]], header: bool, notes: list[str]) -> tuple[list[str], bool]:
-    """Return unique column names, and whether the first column holds row names without a header."""
+    """Return unique column names of a table file, and whether its first column holds row names without a header."""
     width = len(rows[1])
     if not header:
         return [str(index) for index in range(width)], False
@@ -411,7 +411,7 @@ def _load_cached_table(path: str, state: tuple[int, ...]) -> np.ndarray:
 
 
 def _read_table_numbers(path: str) -> np.ndarray:
-    """Read the numbers of a .npy file or a table, encoding text columns as indicators."""
+    """Read the numbers of a .npy file or a table file, encoding text columns as indicators."""
     if Path(path).suffix != ".npy":
         table_file = read_table_file(path)
         try:

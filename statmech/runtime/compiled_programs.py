@@ -50,7 +50,7 @@ from statmech.runtime.devices import check_jax_platforms, has_jax
 from statmech.runtime.installed_packages import require_modules
 
 PROGRAMS_FOLDER = "programs"  # subfolder of the cache for traced programs
-FASTMATH_FLAGS = {"reassoc", "contract", "nsz", "nnan"}  # of Numba: allow vectorised sums and minima
+FASTMATH_FLAGS = {"reassoc", "contract", "nsz", "nnan"}  # let Numba vectorise sums and minima
 MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 # JAX's cache keys do not distinguish zlib compression from the zstd compression of Python 3.14

@@ -76,6 +76,12 @@ from statmech.parameters.parameter_fields import reset_inherited_attributes
 
 GAUSSIAN_AVERAGE_METHODS = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
 OVERRIDE_RESET_ATTRIBUTES = ("kinks", "equation", "has_closed_forms", "odd", *GAUSSIAN_AVERAGE_METHODS)
+LATTICE_SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
+REFERENCE_LATTICE_SPACING = 0.1
+PROBE_FIELD_VARIANCE = 1.0  # field variance for testing the accuracy of a spacing
+LATTICE_AVERAGE_TOL = 1e-8
+LATTICE_RADIUS = 7.0  # standard deviations: four normal variables lie outside with probability 6e-10
+MIN_CONDITIONAL_VARIANCE = 1e-14  # smaller conditional variances count as 0
 
 
 @dataclass(frozen=True)
@@ -388,17 +394,9 @@ class Linear(Activation):
 ACTIVATIONS: dict[str, type[Activation]] = {"erf": Erf, "relu": Relu, "linear": Linear}
 
 
-LATTICE_SPACINGS = (0.8, 0.65, 0.5, 0.4, 0.32, 0.25)
-REFERENCE_LATTICE_SPACING = 0.1
-PROBE_FIELD_VARIANCE = 1.0  # field variance for testing the accuracy of a spacing
-LATTICE_AVERAGE_TOL = 1e-8
-LATTICE_RADIUS = 7.0  # standard deviations: four normal variables lie outside with probability 6e-10
-MIN_CONDITIONAL_VARIANCE = 1e-14  # smaller conditional variances count as 0
-
-
 @cache
 def make_lattice(variables: int, spacing: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (variables, n) and weights (n,) for averages over independent normal variables.
+    """Return lattice points (variables, n) and weights (n,) for averages of an activation over normal variables.
 
     >>> z, weight = make_lattice(2, 0.8)
     >>> round(float(weight @ (z[0] ** 2 * z[1] ** 2)), 6)
@@ -438,7 +436,7 @@ def ensure_gaussian_averages(activation: Activation) -> Activation:
 
 
 def choose_smooth_lattice_spacing(activation: Activation) -> float:
-    """Return the widest lattice spacing within the tolerance, or the smallest spacing."""
+    """Return the widest lattice spacing within the tolerance for an activation, or the smallest spacing."""
     if activation.kinks:
         raise NotImplementedError(f"{activation.label} has kinks: quadrature does not converge across kinks")
     exact = _compute_probe_averages(activation, REFERENCE_LATTICE_SPACING)
@@ -503,7 +501,7 @@ class LatticeAverages(Activation):
 
 
 def compute_cholesky_rows(C: Array) -> list[list[Array]]:
-    """Return the rows of the Cholesky factor of covariances (n, n, ...), which may be singular.
+    """Return the rows of the Cholesky factor of fields' covariances (n, n, ...), which may be singular.
 
     >>> np.array(compute_cholesky_rows(np.ones((2, 2)))[1])
     array([1., 0.])

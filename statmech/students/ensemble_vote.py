@@ -99,10 +99,21 @@ MAX_PARAMETER_SETS_PER_BLOCK = 200  # parameter sets integrated together, to lim
 MIN_INTEGRAND_DECAY_RATE = 1e-24  # for maximally opposed students, whose integrand decays only as a power
 MAX_SUMMED_MAJORITY_SIZE = 64  # size n of a minimal majority; the incomplete beta function is faster for larger n
 HALVING_PANEL_EDGES = np.geomspace(2.0**-44 * 10.0, 10.0, 45)  # each edge is twice the previous edge
+MAX_EXACT_STUDENTS = 4
+NODES = 10  # per panel and per half panel
+VOTE_PANEL_TOL = 1e-13  # relative to the length of the path
+MAX_VOTE_PANEL_HALVINGS = 45
+MAX_ENSEMBLES_PER_BLOCK = 2**13  # ensembles integrated together; each takes 4 KB
+MAX_NARROW_STEP_WIDTH = 0.1  # relative to the path: panels are cut at narrower steps, which would fall between nodes
+UNIT_COSINE_TOL = 1e-14
+MIN_STUDENT_SHIFT = 1e-20  # relative to the largest angle; separates students that coincide
+NUM_TEST_CIRCLES = 1024  # per run; the estimate is unbiased, and the spread over seeds includes its error
+MIN_TEST_CIRCLES = 64
+MAX_SOBOL_DIMENSIONS = 21_201  # limit of SciPy's tables
 
 
 def mean_weight_vector_error(theta: np.ndarray, c: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """Return the error of the mean weight vector of K students at angle theta, with transverse cosine c."""
+    """Return the error of an ensemble's mean weight vector, of K students at angle theta with transverse cosine c."""
     perpendicular = np.sin(theta) * np.sqrt(np.maximum(c + (1 - c) / K, 0.0))
     return _set_undecided_error(
         angle_from_components(perpendicular, np.cos(theta)) / np.pi, perpendicular, np.cos(theta)
@@ -140,7 +151,7 @@ def integrate_vote_error(theta: np.ndarray, c: np.ndarray, K: ArrayLike) -> np.n
 
 
 def _compute_sigmoid_slopes(theta: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the slopes gamma and alpha defined in the module's docstring."""
+    """Return the slopes gamma and alpha of the votes' sigmoids, defined in the module's docstring."""
     sin, cos = np.sin(theta), np.cos(theta)
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma = cos / (sin * np.sqrt(c))
@@ -232,16 +243,6 @@ def _set_undecided_error(error: np.ndarray, perpendicular: np.ndarray, parallel:
     return np.where((np.abs(perpendicular) < 1e-15) & (np.abs(parallel) < 1e-15), 0.5, error)
 
 
-MAX_EXACT_STUDENTS = 4
-NODES = 10  # per panel and per half panel
-VOTE_PANEL_TOL = 1e-13  # relative to the length of the path
-MAX_VOTE_PANEL_HALVINGS = 45
-MAX_ENSEMBLES_PER_BLOCK = 2**13  # ensembles integrated together; each takes 4 KB
-MAX_NARROW_STEP_WIDTH = 0.1  # relative to the path: panels are cut at narrower steps, which would fall between nodes
-UNIT_COSINE_TOL = 1e-14
-MIN_STUDENT_SHIFT = 1e-20  # relative to the largest angle; separates students that coincide
-
-
 class TeacherPath(NamedTuple):
     """Parameters of the integrand, arrays (n,), for students sorted by their angles to the teacher."""
 
@@ -308,7 +309,7 @@ def _three_student_vote_error(parallel: np.ndarray, perpendicular: np.ndarray) -
 
 
 def _sort_by_angle(parallel_part: np.ndarray, perpendicular: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return angles (n, 3) to the teacher, in increasing order, and cosines (n, 3, 3) of the perpendicular parts."""
+    """Return three voters' angles (n, 3) to the teacher, in increasing order, and perpendicular cosines (n, 3, 3)."""
     length = np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1))
     theta = angle_from_components(length, parallel_part)
     parallel = length == 0
@@ -321,7 +322,7 @@ def _sort_by_angle(parallel_part: np.ndarray, perpendicular: np.ndarray) -> tupl
 
 
 def _make_teacher_path(theta: np.ndarray, c: np.ndarray) -> TeacherPath:
-    """Return the parameters of the integrand from the angles to the teacher and the cosines of the students."""
+    """Return the parameters of the vote's integrand from angles to the teacher and cosines of three students."""
     (sin1, sin2, sin3), (_, cos2, cos3) = np.sin(theta).T, np.cos(theta).T
     c12, c13, c23 = c[:, 0, 1], c[:, 0, 2], c[:, 1, 2]
     y22, y33 = (1 - c12) * (1 + c12), (1 - c13) * (1 + c13)
@@ -336,7 +337,7 @@ def _make_teacher_path(theta: np.ndarray, c: np.ndarray) -> TeacherPath:
 
 
 def _evaluate_vote_integrand(psi: np.ndarray, path: TeacherPath) -> np.ndarray:
-    """Evaluate the integrand at angles (n, nodes), for parameters (n, 1)."""
+    """Evaluate the integrand of three students' vote at angles (n, nodes), for parameters (n, 1)."""
     sin, cos = np.sin(psi), np.cos(psi)
     x2, x3 = path.sin2 * cos - path.cos2 * sin, path.sin3 * cos - path.cos3 * sin
     p2, p3 = np.sqrt(x2**2 + path.y22), np.sqrt(x3**2 + path.y33)
@@ -346,7 +347,7 @@ def _evaluate_vote_integrand(psi: np.ndarray, path: TeacherPath) -> np.ndarray:
 
 
 def _integrate_vote_panel(left: np.ndarray, width: np.ndarray, path: TeacherPath) -> np.ndarray:
-    """Integrate over one panel (n,) of each path."""
+    """Integrate the vote error over one panel (n,) of each teacher's path."""
     x, weight = get_legendre_rule(NODES)
     values = _evaluate_vote_integrand(
         left[:, None] + width[:, None] * x, TeacherPath(*(number[:, None] for number in path))
@@ -355,7 +356,7 @@ def _integrate_vote_panel(left: np.ndarray, width: np.ndarray, path: TeacherPath
 
 
 def _integrate_teacher_path(path: TeacherPath) -> np.ndarray:
-    """Integrate along each path, bisecting every panel whose integral differs from the sum over its halves."""
+    """Integrate the vote error along each path, bisecting panels whose integral differs from the sum over halves."""
     edges = _compute_panel_edges(path)
     owner, panel = np.nonzero(np.diff(edges, axis=-1) > 0)
     left, width = edges[owner, panel], np.diff(edges, axis=-1)[owner, panel]
@@ -377,7 +378,7 @@ def _integrate_teacher_path(path: TeacherPath) -> np.ndarray:
 
 
 def _compute_panel_edges(path: TeacherPath) -> np.ndarray:
-    """Return panel edges (n, 6), including the zeros of x_2, x_3 and the arctangents at narrow steps."""
+    """Return panel edges (n, 6) of the vote's integrand, with zeros of x_2, x_3 and arctangents at narrow steps."""
     h2, h3 = np.sqrt(path.y22), np.sqrt(path.y33)
     s2, c2 = path.y22 * path.sin3 - path.y23 * path.sin2, path.y22 * path.cos3 - path.y23 * path.cos2
     s3, c3 = path.y33 * path.sin2 - path.y23 * path.sin3, path.y33 * path.cos2 - path.y23 * path.cos3
@@ -387,11 +388,6 @@ def _compute_panel_edges(path: TeacherPath) -> np.ndarray:
     )
     zero = np.where(narrow, np.arctan2(sin, cos) % np.pi, 0.0)
     return np.sort(np.clip([*zero, np.zeros_like(path.end_angle), path.end_angle], 0.0, path.end_angle), axis=0).T
-
-
-NUM_TEST_CIRCLES = 1024  # per run; the estimate is unbiased, and the spread over seeds includes its error
-MIN_TEST_CIRCLES = 64
-MAX_SOBOL_DIMENSIONS = 21_201  # limit of SciPy's tables
 
 
 def choose_test_circle_count(K: int, N: float) -> int:
@@ -412,7 +408,7 @@ def draw_random_circles(rng: np.random.Generator, points: int, n: int) -> np.nda
 
 
 def draw_sobol_circles(rng: np.random.Generator, points: int, n: int) -> np.ndarray:
-    """Draw great circles from a scrambled Sobol net of `points` (a power of 2).
+    """Draw great circles for measuring votes from a scrambled Sobol net of `points` (a power of 2).
 
     The circles are random if SciPy tabulates no net of that dimension. A net is better above some thousand points: with
     1,024 the vote's error varies as much as with random circles.
@@ -483,7 +479,7 @@ def _choose_control_fraction(vote: np.ndarray, theta: np.ndarray, K: int) -> np.
 
 
 def _compute_student_fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
-    """Return students' fields (..., points, K), from the symmetric square root of their cosines."""
+    """Return the voters' fields (..., points, K), from the symmetric square root of the cosines of students."""
     values, vectors = np.linalg.eigh(cosines)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :] @ np.swapaxes(vectors, -1, -2)
     parallel, perpendicular = np.cos(theta)[..., None, :], np.sin(theta)[..., None, :]
@@ -491,7 +487,7 @@ def _compute_student_fields(theta: np.ndarray, cosines: np.ndarray, inputs: np.n
 
 
 def _compute_equal_student_fields(theta: np.ndarray, c: np.ndarray, inputs: np.ndarray) -> list[np.ndarray]:
-    """Return fields (..., points, K) of equal students at the angle theta with the cosine c."""
+    """Return the voters' fields (..., points, K), for equal students at the angle theta with the cosine c."""
     K = inputs.shape[-1] - 1
     theta, c = theta[..., None, None], c[..., None, None]
     individual = np.sqrt(1 - c)

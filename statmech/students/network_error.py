@@ -63,6 +63,9 @@ MAX_CANCELLING_ERROR = 1e-6  # relative to the squared outputs: below it, sums l
 BLOCK_NETWORKS = 1024  # pairs of units per block of networks
 
 QuadratureRule = tuple[np.ndarray, np.ndarray]  # nodes and weights
+NUM_TEST_FIELDS = 4096
+PLATEAU_COSINE_TOL = 1e-9  # tolerance for mean cosines
+MAX_ENUMERATED_ASSIGNMENTS = 24  # per matrix: larger problems use the assignment solver
 
 
 def generalization_error(
@@ -200,7 +203,7 @@ def _compute_block_errors(
     perpendicular: np.ndarray,
     v: np.ndarray,
 ) -> np.ndarray:
-    """Return the errors (L,) of L networks, from differences where sums would lose digits."""
+    """Return the generalization errors (L,) of L networks, from differences where sums would lose digits."""
     if _inherits_activation_function(activation, Linear):
         difference = w @ rows - (v[:, None, :] @ parallel)[:, 0]
         return ((difference**2).sum(-1) + sum_weighted_pairs(perpendicular, v, v)) / 2
@@ -245,7 +248,7 @@ class _SmallDifferenceStudents(NamedTuple):
     v: np.ndarray
 
     def error(self) -> np.ndarray:
-        """Return the errors (L,) as sums of products of small differences."""
+        """Return the errors (L,) of networks near perfect learning as sums of products of small differences."""
         M, K = self.rows.shape[0], self.v.shape[-1]
         unit, sign = self._find_closest_units()
         base = sign[..., None] * np.vstack([self.rows, np.zeros(M)])[unit]
@@ -271,7 +274,7 @@ class _SmallDifferenceStudents(NamedTuple):
         return total / 2
 
     def _find_closest_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unit closest to each student (L, K), with M for the zero unit, and its sign."""
+        """Return the teacher unit closest to each student unit (L, K), with M for the zero unit, and its sign."""
         squares, product = (self.rows**2).sum(-1), self.parallel @ self.rows.T
         sign = np.where(self.activation.odd & (product < 0), -1.0, 1.0)
         distance = np.concatenate([squares - 2 * sign * product, np.zeros_like(product[..., :1])], axis=-1)
@@ -282,7 +285,7 @@ class _SmallDifferenceStudents(NamedTuple):
     def _average_teacher_change_product(
         self, fields: _FieldChanges, k: int, row: np.ndarray, nodes: QuadratureRule
     ) -> np.ndarray:
-        """Average g(y) (g(h_k) - g(b_k))."""
+        """Average g(y) (g(h_k) - g(b_k)), a term of the error of a network near perfect learning."""
         s, weight = nodes
         bb, bu, uu = (part[:, None] for part in fields.pair_covariances(k, k))
         b_y, uy = fields.base[:, k] @ row, fields.change[:, k] @ row
@@ -293,7 +296,7 @@ class _SmallDifferenceStudents(NamedTuple):
     def _average_change_product(
         self, fields: _FieldChanges, k: int, l: int, same: np.ndarray, nodes: QuadratureRule
     ) -> np.ndarray:
-        """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l))."""
+        """Average (g(h_k) - g(b_k)) (g(h_l) - g(b_l)), a term of the error of a network near perfect learning."""
         if not _inherits_activation_function(self.activation, Relu):
             return self._integrate_change_product(fields, k, l, nodes)
         closed = self._average_relu_change_product(fields, k, l)
@@ -361,9 +364,6 @@ def _average_squared_relu_change(yy: np.ndarray, yu: np.ndarray, uu: np.ndarray)
     radial = safe_ratio(2 * yu + uu, h + y)
     theta = 2 * np.arcsin(np.sqrt(np.clip(safe_ratio(uu - radial**2, 4 * h * y), 0.0, 1.0)))
     return uu / 2 - h * y / np.pi * (theta * one_minus_cos(theta) - x_minus_sin(theta))
-
-
-NUM_TEST_FIELDS = 4096
 
 
 class TeacherNetwork(NamedTuple):
@@ -527,12 +527,8 @@ def _average_error_over_fields(
     return np.array([compute_error(network, y, normals) for network in networks]).reshape(leading)
 
 
-PLATEAU_COSINE_TOL = 1e-9  # tolerance for mean cosines
-MAX_ENUMERATED_ASSIGNMENTS = 24  # per matrix: larger problems use the assignment solver
-
-
 def specialisation(T: np.ndarray, R: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """Return the mean cosine between students and their teacher units in the best assignment.
+    """Return the mean cosine between a network's students and their teacher units in the best assignment.
 
     Parameters
     ----------
@@ -599,7 +595,7 @@ def _maximise_cosine_by_enumeration(cosines: np.ndarray) -> np.ndarray:
 
 
 def _maximise_cosine_by_solver(cosines: np.ndarray) -> np.ndarray:
-    """Solve the assignment problem of each matrix in turn. A matrix with NaN yields NaN."""
+    """Assign students to teacher units for each matrix of cosines in turn. A matrix with NaN yields NaN."""
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     flat = cosines.reshape(-1, *cosines.shape[-2:])

@@ -89,12 +89,24 @@ from statmech.numerics.gaussian import (
 from statmech.parameters.parameter_fields import parameter, reset_inherited_attributes
 
 GAUSSIAN_ARGUMENT_CUTOFF = 9.0  # exp(-9^2 / 2) is negligible
+POSTERIOR_CUTOFF = 8.5  # posterior standard deviations
+MIN_POSTERIOR_VARIANCE = 1e-30  # replaces s^2 <= 0 at lengths of 1 or more, where g takes its limit for s -> 0
+MAX_LOG_ODDS = 80.0  # exp(-80) is negligible
+G_OVERRIDE_RESET_ATTRIBUTES = (
+    "closed_form",
+    "closed_form_pair",
+    "line_form",
+    "line_form_pair",
+    "has_closed_form",
+    "linear",
+    "degree",
+)
 
 
 def single_student_averages(c: Array, theta: Array, flip: Array) -> tuple[Array, Array, Array]:
-    r"""Return :math:`\langle fu\rangle`, the response and :math:`\langle f^2\rangle` at an angle to the teacher.
+    r"""Return :math:`\langle fu\rangle`, the response and :math:`\langle f^2\rangle` of the step rule at an angle.
 
-    All arguments are scalars: the margin, the angle and the flip probability of a label.
+    All arguments are scalars: the margin, the angle to the teacher and the flip probability of a label.
 
     >>> [float(value.round(6)) for value in single_student_averages(0.5, 1.0, 0.1)]
     [-0.173365, 0.462013, 0.565163]
@@ -109,7 +121,7 @@ def single_student_averages(c: Array, theta: Array, flip: Array) -> tuple[Array,
 
 
 def student_pair_average(c: Array, theta_1: Array, theta_2: Array, mutual_angle: Array, flip: Array) -> Array:
-    r"""Return :math:`\langle f_1f_2\rangle` of two students, for scalar arguments.
+    r"""Return the step rule's :math:`\langle f_1f_2\rangle` of two students, for scalar arguments.
 
     Parameters
     ----------
@@ -132,7 +144,7 @@ def student_pair_average(c: Array, theta_1: Array, theta_2: Array, mutual_angle:
 
 
 def wedge_integral(c: Array, theta: Array) -> Array:
-    r"""Return :math:`I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds` for scalars, theta in [0, pi]."""
+    r"""Return :math:`I(\theta) = \frac1\pi\int_0^\theta e^{-c^2/2\sin^2s}\,ds` of the step rule, theta in [0, pi]."""
     xp = get_array_module(theta)
     acute = xp.minimum(theta, np.pi - theta)
     top = xp.log(xp.maximum(acute, MIN_DIVISOR))
@@ -145,7 +157,7 @@ def wedge_integral(c: Array, theta: Array) -> Array:
 
 
 def _joint_probability_below_margin(c: Array, theta_1: Array, theta_2: Array, mutual_angle: Array) -> Array:
-    """Return P_3, the probability that both stabilities are below c and v > 0."""
+    """Return the step rule's P_3, the probability that both stabilities are below the margin c and v > 0."""
     xp = get_array_module(mutual_angle)
     sin, cos = (xp.sin(theta_1), xp.sin(theta_2)), (xp.cos(theta_1), xp.cos(theta_2))
     difference = theta_1 - theta_2
@@ -162,7 +174,7 @@ def _joint_probability_below_margin(c: Array, theta_1: Array, theta_2: Array, mu
 
 
 def _independent_joint_probability(c: Array, sin: tuple[Array, Array], cos: tuple[Array, Array]) -> Array:
-    """Return P_3 for students that are independent given the teacher's field."""
+    """Return the step rule's P_3 for students that are independent given the teacher's field."""
     xp = get_array_module(sin[0])
     edges = [0.0 * sin[0], GAUSSIAN_CUTOFF + 0.0 * sin[0]]
     for s, r in zip(sin, cos, strict=True):
@@ -183,7 +195,7 @@ def _independent_joint_probability(c: Array, sin: tuple[Array, Array], cos: tupl
 
 
 def _make_legendre_rule(low: Array, cuts: Array, high: Array) -> tuple[Array, Array]:
-    """Return nodes and weights of Gauss-Legendre rules from low to high, cut in the middle and at `cuts`.
+    """Return Gauss-Legendre nodes and weights for a step rule's averages, cut in the middle and at `cuts`.
 
     Weights are negative if high < low.
     """
@@ -192,20 +204,6 @@ def _make_legendre_rule(low: Array, cuts: Array, high: Array) -> tuple[Array, Ar
     inside = xp.clip(cuts, xp.minimum(middle, high), xp.maximum(middle, high))
     edges = xp.concatenate([xp.stack([low + 0.0 * high, middle]), xp.sort(inside), xp.stack([high])])
     return make_composite_rule(edges)
-
-
-POSTERIOR_CUTOFF = 8.5  # posterior standard deviations
-MIN_POSTERIOR_VARIANCE = 1e-30  # replaces s^2 <= 0 at lengths of 1 or more, where g takes its limit for s -> 0
-MAX_LOG_ODDS = 80.0  # exp(-80) is negligible
-G_OVERRIDE_RESET_ATTRIBUTES = (
-    "closed_form",
-    "closed_form_pair",
-    "line_form",
-    "line_form_pair",
-    "has_closed_form",
-    "linear",
-    "degree",
-)
 
 
 class RuleAverages(NamedTuple):

@@ -126,7 +126,7 @@ def student_coordinates(length: np.ndarray, R: np.ndarray, q: np.ndarray) -> np.
 
 
 def factor_semidefinite_matrix(matrix: np.ndarray) -> np.ndarray:
-    r"""Return factors F with :math:`FF^\mathsf{T} = M` of positive semidefinite matrices M (..., K, K).
+    r"""Return factors F with :math:`FF^\mathsf{T} = M` of Gram matrices M (..., K, K), which may be singular.
 
     The matrices may be singular.
 
@@ -143,7 +143,7 @@ def factor_semidefinite_matrix(matrix: np.ndarray) -> np.ndarray:
 
 
 def _find_power_of_two_scales(squares: np.ndarray) -> np.ndarray:
-    """Return powers of two near the square roots of `squares` (..., K), or 1 where scaling is not needed.
+    """Return powers of two near students' lengths from `squares` (..., K), or 1 where scaling is not needed.
 
     Scaling is necessary for squares of very different or extreme size: errors of eigenvalues are relative to the
     largest, and a vector 1e7 times shorter would be lost. Scaling by a power of two does not change any bit of the

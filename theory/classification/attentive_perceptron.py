@@ -78,6 +78,8 @@ MIN_FREQUENCY, MAX_FREQUENCY = (
     1e-2,
     1e8,
 )  # the integrand of `compute_overshoot` is constant below and negligible above these frequencies
+SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
+LINE_POINTS = 60  # style: ok
 
 
 class StoppingLevel(NamedTuple):
@@ -106,7 +108,7 @@ INITIAL_STUDENT_STATE = AttentiveOrderParameters(0.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def compute_learning_averages(level: StoppingLevel, theta: Array) -> tuple[RuleAverages, Array]:
-    r"""Compute the averages of the learning rule and the fraction of decision errors.
+    r"""Compute the averages of the attentive learning rule and the fraction of decision errors.
 
     The learning probability is :math:`p(\kappa)`. For the integrals see the docstring of this module.
 
@@ -146,7 +148,7 @@ def compute_learning_averages(level: StoppingLevel, theta: Array) -> tuple[RuleA
 
 
 def compute_evaluated_fraction(level: StoppingLevel, y: Array, spacing: Array = 0.0) -> Array:
-    r"""Return the mean fraction of evaluated features, including probes and the delay between checks.
+    r"""Return the mean fraction of features that an attentive student evaluates, with probes and delayed checks.
 
     With :math:`s = \tau^2/x^2` the first-passage density is a piece of a Gaussian,
 
@@ -182,7 +184,7 @@ def compute_evaluated_fraction(level: StoppingLevel, y: Array, spacing: Array = 
 
 @cache
 def compute_overshoot(chunk: int) -> float:
-    r"""Return the mean overshoot of a walk over a level, in standard deviations of a step.
+    r"""Return the mean overshoot of an attentive student's sum over its level, in standard deviations of a step.
 
     A step is a sum of `chunk` products of two normals, and the overshoot :math:`\rho_c` follows from Spitzer's formula
     (see the docstring of this module).
@@ -220,7 +222,7 @@ class AttentionSettings(NamedTuple):
 
 
 def collect_cell_settings(cells: Sequence[AttentionCell]) -> AttentionSettings:
-    """Collect the parameters of cells with the same boundary."""
+    """Collect the parameters of attentive cells with the same boundary."""
     rows = [
         (
             cell.error_rate,
@@ -235,7 +237,7 @@ def collect_cell_settings(cells: Sequence[AttentionCell]) -> AttentionSettings:
 
 
 def compute_stopping_levels(settings: AttentionSettings, state: AttentiveOrderParameters) -> StoppingLevel:
-    """Compute the levels for students in these states, raised by the overshoot."""
+    """Compute the stopping levels of attentive students in these states, raised by the overshoot."""
     length = np.exp(state.log_length)
     mean, variance = state.mean / length, state.variance / length**2
     tau = compute_stopping_level(settings.boundary, settings.error_rate, mean, variance)
@@ -247,7 +249,7 @@ def compute_stopping_levels(settings: AttentionSettings, state: AttentiveOrderPa
 def compute_order_parameter_rates(
     settings: AttentionSettings, state: AttentiveOrderParameters
 ) -> AttentiveOrderParameters:
-    """Compute the time derivatives of the states."""
+    """Compute the time derivatives of the states of attentive students."""
     level, length, R = compute_stopping_levels(settings, state), np.exp(state.log_length), 1 - state.y
     averages, errors = compute_learning_averages(level, angle_from_versine(state.y))
     log_length, y = map(sum, compute_rate_terms(averages, state.y, length, None))
@@ -264,7 +266,7 @@ def compute_order_parameter_rates(
 
 
 def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> AttentiveOrderParameters:
-    """Integrate the states (cells, T) of students with a common boundary to each time.
+    """Integrate the states (cells, T) of attentive students with a common boundary to each time.
 
     Initial weights are drawn from N(0, 1). All students share the step size, which the largest of their errors limits.
     Raises `SolverError`.
@@ -294,12 +296,8 @@ def solve_cells(cells: Sequence[AttentionCell], times: Sequence[float]) -> Atten
     return AttentiveOrderParameters(*np.moveaxis(solution.y.reshape(len(cells), kinds, -1), 1, 0))
 
 
-SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
-LINE_POINTS = 60  # style: ok
-
-
 def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the theoretical variables of each cell.
+    """Return the theoretical variables of each cell of attentive students.
 
     Cells with the same boundary are solved in parallel. The docstring of this module has the equations.
     """
@@ -316,7 +314,7 @@ def solve(scenario: Attention, cells: Sequence[AttentionCell]) -> Iterator[dict[
 
 
 def compute_variables(state: AttentiveOrderParameters, t: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the variables of a solved student at each time.
+    """Return the variables of a solved attentive student at each time.
 
     Rates are averaged since the previous time, or since the start for the first time, and NaN at t = 0.
     """

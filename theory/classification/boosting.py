@@ -22,10 +22,14 @@ from statmech.errors import ScenarioError
 MIN_BOUNDED_ADVANTAGE = 1e-150  # the bound on the stages, proportional to 1/advantage^2, overflows at smaller values
 MAX_GAMMALN_FEATURES = 10**12  # for more features, differences of gammaln lose significant digits
 BOUND_FAILURE_PROBABILITY = 0.05  # probability that a run exceeds its bound on eps_g
+SOURCE = (
+    "Bounds of Jackson & Craven, Lemmas 1 and 2; "
+    f"the bound on eps_g holds in at least {1 - BOUND_FAILURE_PROBABILITY:.0%} of runs"
+)
 
 
 def compute_boosting_bounds(cell: BoostingCell) -> dict[str, float]:
-    """Return upper bounds on stages and eps_g, and a lower bound on the advantage, or NaN where no bound exists.
+    """Return upper bounds on AdaBoost's stages and eps_g, and a lower bound on its advantage, or NaN without a bound.
 
     A run that `cap` ends before the bound on its stages can neither satisfy nor violate this bound. With flipped labels
     no bound exists: AdaBoost moves its weight to the flipped examples, where the teacher's own conjunctions are worse
@@ -83,7 +87,7 @@ def guaranteed_advantage(s: int, discount: float = 1.0, flip: float = 0.0) -> fl
 
 
 def count_conjunctions(inputs: int | Sequence[int], k: int) -> int:
-    r"""Count the conjunctions of 1 to k inputs.
+    r"""Count the conjunctions of 1 to k inputs, for bounds on AdaBoost.
 
     .. math:: \sum_{j=1}^k\binom nj
 
@@ -334,12 +338,6 @@ def _check_probabilities(**probabilities: float) -> None:
     for name, value in probabilities.items():
         if not 0 < value < 1:
             raise ScenarioError([((name,), f"must lie between 0 and 1, not {value:g}")])
-
-
-SOURCE = (
-    "Bounds of Jackson & Craven, Lemmas 1 and 2; "
-    f"the bound on eps_g holds in at least {1 - BOUND_FAILURE_PROBABILITY:.0%} of runs"
-)
 
 
 def solve(scenario: Boosting, cells: Sequence[BoostingCell]) -> Iterator[dict[str, np.ndarray]]:

@@ -27,6 +27,10 @@ from statmech.errors import ScenarioError
 from statmech.numerics.gaussian import make_composite_rule, normal_density
 
 PANEL_NODES, PANEL_WIDTH = 8, 2.0  # the width is in standard deviations of a step
+MAX_EXACT_CHECKS = 400  # exact densities then take at most a second
+MIN_LEVEL_IN_STEP_STDS = 2.0  # standard deviations of a step: below, the overshoot approximation fails
+SOURCE = "Gaussian walks, exact densities"
+LINE_POINTS = 60  # each point takes milliseconds  # style: ok
 
 
 class Decision(NamedTuple):
@@ -37,7 +41,7 @@ class Decision(NamedTuple):
 
 
 def mean_evaluated_fraction(tau: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
-    r"""Return the mean fraction of evaluated features, :math:`\langle\min(T, 1)\rangle` with T the first-passage time.
+    r"""Return a walk's mean fraction of evaluated features, :math:`\langle\min(T, 1)\rangle` for first-passage time T.
 
     It is :math:`\int_0^1 P(T>s)\,ds`. By Wald's identity :math:`m\langle\min(T, 1)\rangle` is the mean of the walk at
     its end,
@@ -108,7 +112,7 @@ def approximate_decision(
     theta: ArrayLike = 0.0,
     slope: ArrayLike = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Approximate the decision error and mean fraction of features for Gaussian steps and equally spaced checks.
+    r"""Approximate a walk's decision error and mean fraction of features for Gaussian steps and equal check intervals.
 
     The reflection principle is applied at the raised level. A walk that stops has overshot the level, and on average
     evaluated h/4 of the features more than Brownian motion: with drift :math:`\mu` the mean overshoot is
@@ -146,7 +150,7 @@ def approximate_decision(
 
 
 def _integrate_evaluated_fraction(tau: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Integrate over root = sqrt(s), on panels that shrink towards 0 to resolve the crossing of a close boundary."""
+    """Integrate over root = sqrt(s), on panels that shrink towards 0 to resolve a walk's crossing of a close level."""
     nodes, weight = make_composite_rule(np.append(0.0, 2.0 ** np.arange(-20, 1)), 24)
     root = nodes.reshape(-1, *[1] * tau.ndim)
     drift, width = mean * root**2, np.sqrt(variance) * root
@@ -234,7 +238,7 @@ class TransitionKernel(NamedTuple):
 
 
 def _make_kernel(nodes: np.ndarray, weights: np.ndarray, mean: float, deviation: float) -> TransitionKernel:
-    """Make the transition kernel of a step between panels at distances up to `PARTIAL_SUM_CUTOFF_DEVIATIONS`."""
+    """Make a walk's transition kernel between panels at distances up to `PARTIAL_SUM_CUTOFF_DEVIATIONS`."""
     width, cutoff = nodes[PANEL_NODES] - nodes[0], PARTIAL_SUM_CUTOFF_DEVIATIONS * deviation
     before, after = (max(0, int(np.ceil((cutoff + side * mean) / width)) + 1) for side in (1, -1))
     first, panels = nodes[:PANEL_NODES], np.arange(-before, after + 1)
@@ -251,13 +255,6 @@ def _make_panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.
     return make_composite_rule(np.linspace(low, high, max(2, int(np.ceil((high - low) / width)) + 1)), PANEL_NODES)
 
 
-MAX_EXACT_CHECKS = 400  # exact densities then take at most a second
-MIN_LEVEL_IN_STEP_STDS = 2.0  # standard deviations of a step: below, the overshoot approximation fails
-
-SOURCE = "Gaussian walks, exact densities"
-LINE_POINTS = 60  # each point takes milliseconds  # style: ok
-
-
 def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the theoretical variables of each cell.
 
@@ -270,7 +267,7 @@ def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[st
 
 
 def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
-    """Return the variables of a cell, for sums of variance 1."""
+    """Return the variables of a cell's walks, for sums of variance 1."""
     tau, drift, theta = (
         cell.tau,
         cell.mean - cell.boundary_rise,

@@ -161,14 +161,14 @@ class AttentivePerceptron(LinearClassifier):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
+        """Fit the attentive perceptron to examples X (m, features) with labels y (m,) and sample weights (m,)."""
         self._student_passes: list[AttentiveTrainingState] = []
         super().fit(X, y, sample_weight)
         self._set_fitted_attributes()
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Make one pass over further examples in the given order.
+        """Make one pass of the attentive perceptron over further examples in the given order.
 
         The first call names all `classes`.
         """
@@ -276,7 +276,7 @@ class AttentivePerceptron(LinearClassifier):
         )
 
     def _run_pass(self, progress: AttentiveTrainingState, z: np.ndarray, rows: np.ndarray) -> None:
-        """Make one pass over the given rows of z, the examples times their labels.
+        """Make one pass over these rows of z, the examples times their labels, in the budget of features.
 
         The constant feature is the last column.
         """
@@ -306,7 +306,7 @@ class AttentivePerceptron(LinearClassifier):
     def _learn_rows(
         self, student: AttentionState, z: np.ndarray, bias_inputs: np.ndarray, random: np.random.RandomState
     ) -> tuple[int, int]:
-        """Make one pass over the rows z and return the numbers of learnt examples and evaluated features."""
+        """Make one attentive pass over the rows z and return the numbers of learnt examples and evaluated features."""
         wrong = features = 0
         probes = random.random_sample(len(z)) < self.probes
         for block in evaluate_margins_in_blocks(
@@ -321,7 +321,7 @@ class AttentivePerceptron(LinearClassifier):
         return wrong, features
 
     def _learn_example(self, student: AttentionState, z: np.ndarray, bias_input: float, margin: float) -> None:
-        """Update the student with an example (times its label) whose margin does not exceed theta."""
+        """Update an attentive student with an example (times its label) whose margin does not exceed theta."""
         strength = MARGIN_UPDATE_RULES[self.update].strength(
             student.theta - margin, z @ z + bias_input**2, self.aggressiveness
         )
@@ -329,7 +329,7 @@ class AttentivePerceptron(LinearClassifier):
         student.b += strength * bias_input
 
     def _choose_features_in_budget(self, num_features: int, random: np.random.RandomState) -> np.ndarray:
-        """Choose a student's features: all features, or a subset limited by the budget."""
+        """Choose the features of an attentive student: all features, or a subset limited by the budget."""
         features = (
             random.permutation(num_features)
             if self.budget is not None and self.order == "random"

@@ -37,6 +37,19 @@ from simulate.classification.estimators.sparse_perceptron import SparsePerceptro
 from statmech.classification import classifiers
 from statmech.inputs.data_sets import DataSetContent, list_distinct_values
 
+HIDDEN_LAYER_SIZES = (5, 10, 20, 40, 80)  # candidates for multi-layer perceptrons (Jackson & Craven, section 4)
+VALIDATION_FRACTION, MLP_BATCH_EXAMPLES = 0.2, 200  # for multi-layer perceptrons only
+MIN_MLP_PATIENCE_STEPS = 100  # 10 passes (only 20 steps on the data set votes) stop small hidden layers too early
+TREE_PRUNING_COST_CANDIDATES = (
+    0.0,
+    0.001,
+    0.003,
+    0.01,
+    0.03,
+    0.1,
+)  # candidate costs of a leaf, chosen by cross-validation
+MODEL_SELECTION_FOLDS = 5  # for model selection within each training set
+
 
 class PrunedPerceptron(ClassifierMixin, BaseEstimator):
     """A sigmoid unit for two classes, pruned to the fewest weights with minimal validation error.
@@ -60,7 +73,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         self.share = share
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the unit to examples X (m, features) with labels y (m,) of two classes."""
+        """Fit and prune the sigmoid unit on examples X (m, features) with labels y (m,) of two classes."""
         X, y = validate_data(self, X, y, dtype=float, accept_sparse="csr")
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
@@ -76,7 +89,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the activations (m,)."""
+        """Return the activations (m,) of the pruned unit."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=float, accept_sparse="csr", reset=False)
         values: np.ndarray = X @ self.coef_[0] + self.intercept_[0]
@@ -93,7 +106,7 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         return tags
 
     def _iterate_prunings(self, X: Any, y: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
-        """Yield the weights and bias before each pruning, and finally the bias alone."""
+        """Yield the unit's weights and bias before each pruning, and finally the bias alone."""
         remaining, squares = np.arange(X.shape[1]), X.power(2) if sp.issparse(X) else X**2
         unit = LogisticRegression(C=1 / (self.lam_per_example * len(y)), max_iter=1000, warm_start=True)
         while remaining.size:
@@ -106,20 +119,6 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
             pruned = np.argsort(saliency, kind="stable")[: max(1, int(self.share * remaining.size))]
             remaining, unit.coef_ = np.delete(remaining, pruned), np.delete(unit.coef_, pruned, axis=1)
         yield np.zeros(X.shape[1]), float(np.log(np.mean(y == self.classes_[1]) / np.mean(y == self.classes_[0])))
-
-
-HIDDEN_LAYER_SIZES = (5, 10, 20, 40, 80)  # candidates for multi-layer perceptrons (Jackson & Craven, section 4)
-VALIDATION_FRACTION, MLP_BATCH_EXAMPLES = 0.2, 200  # for multi-layer perceptrons only
-MIN_MLP_PATIENCE_STEPS = 100  # 10 passes (only 20 steps on the data set votes) stop small hidden layers too early
-TREE_PRUNING_COST_CANDIDATES = (
-    0.0,
-    0.001,
-    0.003,
-    0.01,
-    0.03,
-    0.1,
-)  # candidate costs of a leaf, chosen by cross-validation
-MODEL_SELECTION_FOLDS = 5  # for model selection within each training set
 
 
 class TrainingDataProperties(NamedTuple):
@@ -142,7 +141,7 @@ def get_attribute_categories(data: DataSetContent) -> Any:
 
 
 def encode_as_numbers(data: DataSetContent) -> np.ndarray:
-    """Encode the attributes of a data set as numbers (m, n).
+    """Encode the attributes of a data set as numbers (m, n) for models.
 
     A nominal attribute has one indicator per category, all 0 where the value is missing. Numbers are scaled to at most
     1.
@@ -187,7 +186,7 @@ def make_model_by_classifier_type(classifier: Any, task: TrainingDataProperties)
 
 @make_model_by_classifier_type.register
 def make_sparse_perceptron(classifier: classifiers.BoostingClassifier, task: TrainingDataProperties) -> Any:
-    """Make a sparse perceptron, whose number of stages is cross-validated unless it is given."""
+    """Make the model of a sparse perceptron, whose number of stages is cross-validated unless it is given."""
     stages = classifier.stages or "cv"
     return SparsePerceptron(
         classifier.k, stages, classifier.discount, categories=task.attribute_categories, random_state=task.random
@@ -203,7 +202,7 @@ def make_decision_tree(classifier: classifiers.TreeClassifier, task: TrainingDat
 
 @make_model_by_classifier_type.register
 def make_multilayer_perceptron(classifier: classifiers.MlpClassifier, task: TrainingDataProperties) -> Any:
-    """Make a multi-layer perceptron whose hidden layer is selected by cross-validation."""
+    """Make the model of a multi-layer perceptron, whose hidden layer is selected by cross-validation."""
     network = MLPClassifier(
         learning_rate_init=0.01,
         max_iter=1000,
@@ -272,7 +271,7 @@ def make_perceptron(classifier: classifiers.FinalWeightsClassifier, task: Traini
 
 @make_model_by_classifier_type.register
 def make_attentive_perceptron(classifier: classifiers.AttentiveClassifier, task: TrainingDataProperties) -> Any:
-    """Make an attentive perceptron with a budget of features or an error rate."""
+    """Make the model of an attentive perceptron with a budget of features or an error rate."""
     options: dict[str, Any] = {
         "max_iter": classifier.passes,
         "random_state": task.random,

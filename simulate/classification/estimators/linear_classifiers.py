@@ -37,6 +37,9 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from simulate.learners.perceptron_convergence import iterate_mistakes
 
 MAX_TOTAL_VISITS_PER_PASS = 10**8  # limits the indices of a pass to 1 GB
+MAX_FEATURE_VALUE = 1e50  # the variance of margins, of order 1e200, must not overflow
+EXAMPLE_ORDER_OPTIONS = ("constant", "once", "every")
+PERCEPTRON_OUTPUT_OPTIONS = ("last", "averaged", "voted")
 
 
 def combine_example_weights(X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray | None:
@@ -177,9 +180,6 @@ def sum_counts_per_pass(passes: list[list[Any]]) -> list[Any]:
     return [sum(counts) for counts in zip_longest(*passes, fillvalue=0)]
 
 
-MAX_FEATURE_VALUE = 1e50  # the variance of margins, of order 1e200, must not overflow
-
-
 class LinearStudent(NamedTuple):
     """Weights of a student, with the bias last, and its number of passes or epochs."""
 
@@ -210,7 +210,7 @@ class LinearClassifier(OneAgainstRestClassifier, ABC):
         return self
 
     def _check_partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any, bool]:
-        """Check the examples passed to `partial_fit` and return them with their weights.
+        """Check the examples passed to a linear classifier's `partial_fit` and return them with their weights.
 
         The last result is True for the first call, which must name all classes.
         """
@@ -386,10 +386,6 @@ MARGIN_UPDATE_RULES = {
 }
 
 
-EXAMPLE_ORDER_OPTIONS = ("constant", "once", "every")
-PERCEPTRON_OUTPUT_OPTIONS = ("last", "averaged", "voted")
-
-
 class PerceptronTrainingState:
     """Training state of a student: weights, number of visits, and sums for averaged and voted outputs."""
 
@@ -400,7 +396,7 @@ class PerceptronTrainingState:
         self.voters: list[tuple[np.ndarray, int]] | None = [] if voted else None
 
     def run_pass(self, z: Any) -> int:
-        """Make one pass over the rows z and return the number of mistakes."""
+        """Make one pass of a perceptron over the rows z and return the number of mistakes."""
         num_mistakes = 0
         for index, w in iterate_mistakes(self.w, z):
             self._record_voter(self.visits + index)
@@ -484,7 +480,7 @@ class Perceptron(LinearClassifier):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier to examples X (m, features) with labels y (m,) and sample weights (m,)."""
+        """Fit the perceptron to examples X (m, features) with labels y (m,) and sample weights (m,)."""
         self._progress: list[PerceptronTrainingState] = []
         self._mistakes_per_student: list[list[int]] = []
         super().fit(X, y, sample_weight)
@@ -492,7 +488,7 @@ class Perceptron(LinearClassifier):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Make one pass over further examples in the given order.
+        """Make one pass of the perceptron over further examples in the given order.
 
         The first call names all `classes`.
         """
@@ -514,7 +510,7 @@ class Perceptron(LinearClassifier):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the activations, (m,) or (m, classes).
+        """Return the activations of the perceptron's last, averaged or voted weights, (m,) or (m, classes).
 
         The voted output returns the mean vote, from -1 to 1.
         """

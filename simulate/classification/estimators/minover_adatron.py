@@ -54,6 +54,15 @@ MIN_BLOCK_EPOCHS, LONG_BLOCK_EPOCHS = (
     2,
     16,
 )  # shorter blocks double the radius, longer blocks halve it
+FIELDS_PER_SIMD_COMPARISON = 4  # fields compared at a time, so that the compiler vectorises the loop
+MIN_BLOCK_UPDATES, MAX_BLOCK_UPDATES = 16, 2**17
+MAX_FULL_GRAM_CANDIDATES = 256  # with more candidates, Gram matrix rows are computed on demand
+MAX_UPDATE_TO_CHECK_COST_RATIO = 8  # cost of a block's updates over the cost of its verification
+BLOCK_OVERHEAD_MULTIPLICATIONS = 2 * 10**5  # multiplications equivalent to the fixed cost of a block
+MAX_STORED_GRAM_ENTRIES = 2**27  # 1 GiB for the candidates' rows of the Gram matrix
+MAX_NEEDED_FRACTION_TO_PRUNE = 0.8  # candidates are reduced when a smaller fraction is needed
+PADDING_FIELD = 1e300  # never the smallest field
+NUM_RECORDED_EPOCHS = 32  # logarithmically spaced
 
 
 class AdaTronRecord(NamedTuple):
@@ -127,7 +136,7 @@ class AdaTronRun:
             self.converged = bool(bound_stability_gap(self.fields, self.x) <= self.tolerance)
 
     def _find_changeable_examples(self) -> tuple[np.ndarray, float]:
-        """Find the examples that can change while the student moves by less than a radius.
+        """Find the examples that AdaTron can change while the student moves by less than a radius.
 
         Returns the indices and the radius.
         """
@@ -139,7 +148,7 @@ class AdaTronRun:
         return indices, float(np.min(room / np.where(self.lengths > 0, self.lengths, 1.0)))
 
     def _run_block(self, indices: np.ndarray, radius: float, max_epochs: int) -> int:
-        """Run up to `max_epochs` epochs on these examples and return the number of complete epochs."""
+        """Run up to `max_epochs` AdaTron epochs on these examples and return the number of complete epochs."""
         x, z = self.x[indices], self.z[indices]
         limits = self.omega, self.tolerance, radius, float(self.N), max_epochs
         num_epochs, self.last_epoch_distance = run_epochs_in_ball(z, self.lengths[indices], x, self.w, *limits)
@@ -149,7 +158,7 @@ class AdaTronRun:
 
 @compile_loop("f8(f8[::1], f8[::1])")
 def compute_distance(v, w):  # type: ignore[no-untyped-def]
-    """Compute the distance between two vectors (N,)."""
+    """Compute the distance between two AdaTron students (N,)."""
     square = 0.0
     for n in range(len(v)):
         square += (v[n] - w[n]) * (v[n] - w[n])
@@ -158,7 +167,7 @@ def compute_distance(v, w):  # type: ignore[no-untyped-def]
 
 @compile_loop("f8(f8[::1], f8[:,::1], i8)")
 def compute_field(w, z, example):  # type: ignore[no-untyped-def]
-    """Compute the field of an example."""
+    """Compute the field of an AdaTron student on one example."""
     field = 0.0
     for n in range(len(w)):
         field += w[n] * z[example, n]
@@ -231,16 +240,6 @@ def run_epochs_in_ball(z, lengths, x, w, omega, tolerance, radius, N, max_epochs
         if squared_norm - min_field * total <= tolerance * squared_norm:
             return epoch + 1, compute_distance(w, w_before)
     return max_epochs, compute_distance(w, w_before)
-
-
-FIELDS_PER_SIMD_COMPARISON = 4  # fields compared at a time, so that the compiler vectorises the loop
-MIN_BLOCK_UPDATES, MAX_BLOCK_UPDATES = 16, 2**17
-MAX_FULL_GRAM_CANDIDATES = 256  # with more candidates, Gram matrix rows are computed on demand
-MAX_UPDATE_TO_CHECK_COST_RATIO = 8  # cost of a block's updates over the cost of its verification
-BLOCK_OVERHEAD_MULTIPLICATIONS = 2 * 10**5  # multiplications equivalent to the fixed cost of a block
-MAX_STORED_GRAM_ENTRIES = 2**27  # 1 GiB for the candidates' rows of the Gram matrix
-MAX_NEEDED_FRACTION_TO_PRUNE = 0.8  # candidates are reduced when a smaller fraction is needed
-PADDING_FIELD = 1e300  # never the smallest field
 
 
 class MinOverRecord(NamedTuple):
@@ -349,7 +348,7 @@ class MinOverRun:
         self._set_candidates(np.arange(len(z)))
 
     def iterate_blocks(self, total_updates: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the strengths before each block and the examples that the block adds.
+        """Yield the strengths before each block of MinOver updates and the examples that the block adds.
 
         The run ends after `total_updates` updates or by the stop rule.
         """
@@ -365,7 +364,7 @@ class MinOverRun:
                 self._plan_next_block(block.exclusion_slack)
 
     def _plan_next_block(self, slack: np.ndarray) -> None:
-        """Choose the next block's length, and keep only doubtful candidates plus a reserve of one eighth."""
+        """Choose the length of the next MinOver block, and keep doubtful candidates plus a reserve of one eighth."""
         number, doubt = len(self.candidates.example_indices), int(np.sum(slack <= 0))
         longest = MAX_UPDATE_TO_CHECK_COST_RATIO * (self.examples.z.size + BLOCK_OVERHEAD_MULTIPLICATIONS) // number
         self.size = max(MIN_BLOCK_UPDATES, min(2 * self.size, longest, MAX_BLOCK_UPDATES))
@@ -378,7 +377,7 @@ class MinOverRun:
         self.candidates = MinOverCandidates(self.examples, indices, 2 * self.size)
 
     def _accept_block(self, block: MinOverBlock) -> tuple[np.ndarray, np.ndarray]:
-        """Accept a block, cut off where the stop rule ends the run."""
+        """Accept a block of MinOver updates, cut off where the stop rule ends the run."""
         before, added = self.strengths, block.added_examples
         num_kept = (
             self.patience.count_updates_before_stop(block.smallest_fields, self.examples.squares[added])
@@ -394,7 +393,7 @@ class MinOverRun:
         return before, added
 
     def _try_block(self, size: int) -> MinOverBlock:
-        """Simulate a block of updates with the current candidates."""
+        """Simulate a block of MinOver updates with the current candidates."""
         candidates, number = self.candidates, len(self.candidates.example_indices)
         fields = np.full(len(candidates.slots), PADDING_FIELD)
         fields[:number] = self.fields[candidates.example_indices]
@@ -439,7 +438,7 @@ class PatienceRule:
         self.best, self.waited, self.square, self.ended = -np.inf, 0, 0.0, False
 
     def count_updates_before_stop(self, min_fields: np.ndarray, squares: np.ndarray) -> int:
-        """Count the updates of a block that precede the end of the run.
+        """Count the updates of a MinOver block that precede the end of the run.
 
         Updates are described by the smallest fields and the squared lengths of the added examples (S,).
         """
@@ -451,7 +450,7 @@ class PatienceRule:
         return int(np.argmax(waited >= self.P)) + 1 if self.ended else len(min_fields)
 
     def _find_new_maxima(self, min_fields: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """Return a mask of the updates that raise the maximum of the monitored quantity.
+        """Return a mask of the MinOver updates that raise the maximum of the monitored quantity.
 
         For the smallest field, an equal value counts as well.
         """
@@ -518,7 +517,7 @@ def run_minover_updates(gram_row_indices, rows, fields, counts, added, min_field
 
 @compile_loop("UniTuple(f8, 3)(f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
 def bound_block_deviation(squares, before, changes, counts, added, min_fields):  # type: ignore[no-untyped-def]
-    """Return rho squared of a block, and the start and slope of a line that bounds its smallest fields.
+    """Return rho squared of a MinOver block, and the start and slope of a line that bounds its smallest fields.
 
     The slope is per update. Inlined into `run_minover_updates`, this code would slow down the loop there.
 
@@ -550,9 +549,6 @@ def bound_block_deviation(squares, before, changes, counts, added, min_fields): 
     return rho2 + 1e-10 * abs(total), start, rise
 
 
-NUM_RECORDED_EPOCHS = 32  # logarithmically spaced
-
-
 class StabilityClassifier(LinearClassifier):
     """Base class of MinOver and AdaTron, which learn embedding strengths as in the teacher-student simulation.
 
@@ -569,7 +565,7 @@ class StabilityClassifier(LinearClassifier):
         return super().__new__(cls)
 
     def fit(self, X: Any, y: Any, **options: Any) -> Self:  # type: ignore[override]  # scikit-learn reads the names
-        """Fit the classifier to examples X (m, features) with labels y (m,), without sample weights."""
+        """Fit MinOver or AdaTron to examples X (m, features) with labels y (m,), without sample weights."""
         name = type(self).__name__
         _reject_weight_options(name, options)
         if unknown := options.keys() - {"sample_weight"}:
@@ -608,7 +604,7 @@ class StabilityClassifier(LinearClassifier):
 
 
 def _reject_weight_options(name: str, options: dict[str, Any]) -> None:
-    """Raise `TypeError` if an estimator's options contain weights."""
+    """Raise `TypeError` if options of MinOver or AdaTron contain weights."""
     for option in ("sample_weight", "class_weight"):
         if options.get(option) is not None:
             why = "the largest stability depends on the examples, not on their weights. Leave out examples of weight 0"

@@ -45,6 +45,10 @@ from simulate.classification.estimators.linear_classifiers import (
 )
 from statmech.runtime.devices import use_one_blas_thread
 
+MAX_CV_STAGES = 1000  # a table with thousands of columns would otherwise allow thousands of stages
+CV_NOTICE_SECONDS = 30.0  # CPU time; slower cross-validations report their progress in a single warning
+MIXED_TABLE_OPTIONS = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's options for text and numbers
+
 
 @dataclass(frozen=True)
 class IndicatorAttribute:
@@ -55,7 +59,7 @@ class IndicatorAttribute:
     interval_upper_bounds: np.ndarray | None
 
     def encode_column(self, column: np.ndarray, missing_text: str) -> np.ndarray:
-        """Return indicators (m, n) of 0 and 1, one column per category or interval.
+        """Return an attribute's indicators (m, n) of 0 and 1, one column per category or interval.
 
         Rows of missing values and unknown categories are 0. Raises `ValueError` for text in a column of numbers.
         """
@@ -69,7 +73,7 @@ class IndicatorAttribute:
         return ((labels[:, None] == np.array(self.category_names, dtype=object)) & is_known[:, None]).astype(float)
 
     def _convert_numbers(self, column: np.ndarray) -> np.ndarray:
-        """Convert a column of numbers to floats."""
+        """Convert an attribute's column of numbers to floats, before its intervals are encoded."""
         try:
             return np.asarray(column, float)
         except ValueError:
@@ -77,7 +81,7 @@ class IndicatorAttribute:
             raise ValueError(f"{self.name} is a column of numbers, but {text!r} is not a number") from None
 
     def get_conditions(self) -> list[str]:
-        """Return the condition of each indicator as text.
+        """Return the condition of each indicator of an attribute as text.
 
         >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).get_conditions()
         ['age <= 30', '30 < age <= 60', 'age > 60']
@@ -95,7 +99,7 @@ class IndicatorAttribute:
         return [f"{self.name} <= {low:.4g}", *middle, f"{self.name} > {high:.4g}"]
 
     def get_negated_conditions(self) -> list[str]:
-        """Return the condition of each negated indicator as text.
+        """Return the condition of each negated indicator of an attribute as text.
 
         >>> IndicatorAttribute("age", None, np.array([30.0, 60.0])).get_negated_conditions()
         ['age > 30', 'not 30 < age <= 60', 'age <= 60']
@@ -140,7 +144,7 @@ def make_indicator_attribute(
     categories: Any = None,
     weights: np.ndarray | None = None,
 ) -> IndicatorAttribute:
-    """Make the attribute of a column, with categories for text or intervals for numbers.
+    """Make the attribute that encodes a column as indicators, by categories of text or intervals of numbers.
 
     Parameters
     ----------
@@ -199,7 +203,7 @@ def _is_number(text: str) -> bool:
 
 
 def _compute_separating_values(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the midpoints of pairs of values, or the lower value of neighbouring floats."""
+    """Return interval bounds: midpoints of pairs of values, or the lower value of neighbouring floats."""
     with np.errstate(over="ignore"):
         middle = (high + low) / 2
     middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
@@ -218,9 +222,6 @@ def encode_indicators(
     return (np.hstack([indicators, 1 - indicators]), np.tile(numbers, 2)) if negated else (indicators, numbers)
 
 
-MAX_CV_STAGES = 1000  # a table with thousands of columns would otherwise allow thousands of stages
-CV_NOTICE_SECONDS = 30.0  # CPU time; slower cross-validations report their progress in a single warning
-MIXED_TABLE_OPTIONS = {"dtype": None, "ensure_all_finite": "allow-nan"}  # scikit-learn's options for text and numbers
 FoldIndices = tuple[np.ndarray, np.ndarray]  # indices of the training and test examples of a fold
 
 
@@ -243,7 +244,7 @@ class SlowCrossValidationNotice:
         self.stages, self.conjunctions, self.start = stages, conjunctions, time.thread_time()
 
     def warn_if_slow(self, stages_done: int) -> None:
-        """Warn once, with the number of completed stages, if the time limit is exceeded."""
+        """Warn once if cross-validation of the boosting stages is slow, with the number of completed stages."""
         if time.thread_time() - self.start > CV_NOTICE_SECONDS:
             self.start = np.inf
             progress = (
@@ -353,7 +354,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the classifier to examples X (m, columns) with labels y (m,) and sample weights (m,)."""
+        """Boost the classifier on examples X (m, columns) of any kind with labels y (m,) and sample weights (m,)."""
         self._check_parameters()
         X, y = self._validate_data(_keep_column_types(X), y, **MIXED_TABLE_OPTIONS, ensure_min_samples=2)
         all_weights = combine_example_weights(X, y, sample_weight, self.class_weight)
@@ -383,7 +384,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
         return self._stack_decisions([compute_weighted_vote(stages, indicators) for stages in self.stages_])
 
     def integer_weights(self, X: Any, limit: int = 1000) -> Self:
-        r"""Return a copy with integer weights that makes the same decisions on all training examples X.
+        r"""Return a copy with integer weights of conjunctions that makes the same decisions on all training examples X.
 
         The weights are :math:`c\,w/\max|w|`, rounded, with the smallest suitable integer c, the copy's `integer_scale_`
         and largest weight. A conjunction whose weight rounds to 0 is dropped. A tie counts as a separate decision.
@@ -416,7 +417,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
     def _copy_with_integers(
         self, voter_weights: list[dict[Conjunction, float]], integer_weights: list[np.ndarray], scale: int
     ) -> Self:
-        """Return a copy with these conjunctions and integer weights."""
+        """Return a copy of the classifier with these conjunctions and integer weights."""
         model = copy.copy(self)
         model.stages_ = [
             [BoostingStage(h, np.nan, int(weight)) for h, weight in zip(voters, weights, strict=True) if weight]
@@ -439,7 +440,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
 
     @property
     def terms_(self) -> list[ConceptTerm]:
-        """Weighted conjunctions of each class, in order of decreasing weight."""
+        """Weighted conjunctions that the classifier learnt for each class, in order of decreasing weight."""
         check_is_fitted(self)
         names = [name for attribute in self.attributes_ for name in attribute.get_conditions()]
         if self.negated:
@@ -480,7 +481,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
     def _cross_validate_stages(
         self, data: BoostingData, y: np.ndarray, splits: list[FoldIndices] | None, max_stages: int
     ) -> int:
-        """Find the smallest number of stages with minimal validation error."""
+        """Find the smallest number of boosting stages with minimal validation error."""
         if splits is None:
             folds = min(self.cv, int(np.sum(y == 1)), int(np.sum(y == -1)))
             if folds < 2:
@@ -502,7 +503,7 @@ class SparsePerceptron(OneAgainstRestClassifier):
         return int(np.argmin(wrong.round(9))) + 1
 
     def _make_cv_splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[FoldIndices] | None:
-        """Return the splits that `cv` defines, as indices of examples with positive weight.
+        """Return the splits for selecting the stages that `cv` defines, as indices of examples with positive weight.
 
         The result is None if `cv` is a number of folds.
         """
