@@ -171,6 +171,7 @@ def compute_cluster_separability_threshold(clusters: TwoClusters, intercept: boo
 
     Examples
     --------
+    >>> from statmech.convex.gaussian_clusters import GaussianClusters
     >>> far, near = (GaussianClusters(distance=distance).combine_with_modes(None) for distance in (2.0, 1e-3))
     >>> round(compute_cluster_separability_threshold(far), 6), round(compute_cluster_separability_threshold(near), 6)
     (3.700033, 2.0)
