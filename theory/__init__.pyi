@@ -3,7 +3,7 @@
 from .convex.bayes_optimal import bayes_overlap as bayes_overlap
 from .convex.bayes_optimal import state_evolution as state_evolution
 from .convex.bayes_optimal import transitions as transitions
-from .convex.best_penalty import best_lambda as best_lambda
+from .convex.best_lambda import best_lambda as best_lambda
 from .convex.thresholds import l1_recovery as l1_recovery
 from .convex.thresholds import separability as separability
 from .networks.plateaus import critical_rate as critical_rate

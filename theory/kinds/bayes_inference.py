@@ -10,7 +10,7 @@ import numpy as np
 from statmech.kinds.bayes_inference import Inference, InferenceCell
 from theory.convex import bayes_optimal
 from theory.convex.bayes_optimal import find_message_passing_state, iterate_state_evolution
-from theory.convex.best_penalty import CellVariables, solve_in_groups
+from theory.kinds.cell_groups import CellVariables, solve_in_groups
 
 SOURCE = "state evolution and free entropy, N -> infinity"
 TRANSITION_VARIABLES = {"alpha": "alpha_alg"}  # by axis: variable that locates the first-order transition

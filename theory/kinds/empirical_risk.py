@@ -16,18 +16,17 @@ from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weight_distributions import WeightDistribution
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from theory.convex.bayes_optimal import solve_bayes_overlap
-from theory.convex.best_penalty import (
+from theory.convex.best_lambda import find_best_group_lambdas, interpolate_best_lambdas
+from theory.convex.empirical_risk import solve_loss_minimum
+from theory.convex.thresholds import get_recovery_threshold
+from theory.kinds.cell_groups import (
     CellVariables,
-    find_best_group_lambdas,
     get_example_ratio,
     get_sample_size,
-    interpolate_best_lambdas,
     omit_unused_penalties,
     solve_penalised_cells,
 )
-from theory.convex.best_penalty import searched_penalties as searched_penalties
-from theory.convex.empirical_risk import solve_loss_minimum
-from theory.convex.thresholds import get_recovery_threshold
+from theory.kinds.cell_groups import searched_penalties as searched_penalties
 
 SOURCE = "replica-symmetric, N -> infinity"
 LINE_POINTS = 60  # style: ok

@@ -11,15 +11,15 @@ import numpy as np
 
 from statmech.convex.gaussian_clusters import compute_best_plane_error, compute_cluster_separability_threshold
 from statmech.kinds.risk_clusters import ClusterCell, Clusters
-from theory.convex.best_penalty import (
+from theory.convex.gaussian_clusters import find_best_cluster_penalties, solve_cluster_minimum
+from theory.kinds.cell_groups import (
     CellVariables,
     get_example_ratio,
     get_sample_size,
     omit_unused_penalties,
     solve_penalised_cells,
 )
-from theory.convex.best_penalty import searched_penalties as searched_penalties
-from theory.convex.gaussian_clusters import find_best_cluster_penalties, solve_cluster_minimum
+from theory.kinds.cell_groups import searched_penalties as searched_penalties
 
 SOURCE = "replica-symmetric, N -> infinity"
 
