@@ -9,12 +9,12 @@ outside.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -36,8 +36,26 @@ from statmech.stores.dataset import (
 )
 from statmech.stores.sweep_size import check_cell_memory
 
-if TYPE_CHECKING:
-    import xarray as xr
+VariableArrays = dict[str, np.ndarray]
+CellSolver = Callable[[Any, Sequence[Any]], Iterator[VariableArrays]]
+
+DEFAULT_LINE_POINTS = 200
+MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
+MIN_JUMP_RANGE_FRACTION = 0.01  # relative to the range of a line
+MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
+SINGULARITY_GRID_FACTORS = 1 + np.array(
+    [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
+)  # grid points, relative to the singular value
+TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
+SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
+MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
+MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
+SPLINE_MEAN_CHI_SQUARED = (
+    0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
+)
+MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
+MIN_SPLINE_LINE_POINTS = 5
+_LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
 
 
 def describe_optima_at_edges(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
@@ -168,7 +186,7 @@ def _solve_groups(
     dataset = make_empty_dataset(scenario, seeds=None, title="statmech theory", **attributes)
     arrays = get_variable_arrays(dataset)
     solve_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
-    solutions = chain.from_iterable(solve_group(scenario, group) for group in groups)
+    solutions = chain.from_iterable(_solve_at_best_controls(solve_group, scenario, group) for group in groups)
     # products are small: additional BLAS threads mostly wait for each other, which triples the time of descents
     with use_one_blas_thread():
         for cell, values in zip(cells, report_progress(solutions, len(cells), progress), strict=True):
@@ -180,6 +198,22 @@ def _solve_groups(
     if remarks := describe_optima_at_edges(scenario, dataset, solver):
         dataset.attrs["edges"] = "\n".join(remarks)
     return dataset
+
+
+def _solve_at_best_controls(
+    solve_group: CellSolver, scenario: AbstractScenario, cells: Sequence[Any]
+) -> Iterator[VariableArrays]:
+    """Solve cells with an `optimal` key at their best control, which the solution includes."""
+    if "control" not in scenario.theory_only_variables:
+        return solve_group(scenario, cells)
+    from theory.control.optimal_controls import add_best_controls  # imported late: needs JAX
+
+    t, names = np.asarray(scenario.t, float), [*scenario.optimal_keys]
+    controlled_cells, optima = zip(*add_best_controls(cells, scenario.t[-1]), strict=True)
+    return (
+        variables | (best.make_variables(names, t) if best else {})
+        for variables, best in zip(solve_group(scenario, controlled_cells), optima, strict=True)
+    )
 
 
 def get_solver(scenario: AbstractScenario) -> Any:
@@ -196,29 +230,10 @@ class ScenarioMethodSolver:
     SOURCE = "the scenario's own equations"
 
     @staticmethod
-    def solve(scenario: AbstractScenario, cells: Sequence[Any]) -> Iterator[dict[str, np.ndarray]]:
+    def solve(scenario: AbstractScenario, cells: Sequence[Any]) -> Iterator[VariableArrays]:
         """Return the variables of each cell."""
         assert scenario.solve is not None  # other scenarios have a module in `theory`
         return ({name: np.asarray(value) for name, value in scenario.solve(cell).items()} for cell in cells)
-
-
-DEFAULT_LINE_POINTS = 200
-MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
-MIN_JUMP_RANGE_FRACTION = 0.01  # relative to the range of a line
-MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
-SINGULARITY_GRID_FACTORS = 1 + np.array(
-    [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
-)  # grid points, relative to the singular value
-TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
-SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
-MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
-MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
-SPLINE_MEAN_CHI_SQUARED = (
-    0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
-)
-MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
-MIN_SPLINE_LINE_POINTS = 5
-_LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ import numpy as np
 from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network import Network, NetworkCell
 from statmech.students.network_error import specialisation
-from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.networks import anisotropic_inputs
 from theory.networks.order_parameter_equations import compute_generalization_error, solve_cells
 from theory.networks.perfect_learning import MAX_REFINED_ERROR, refine_small_errors
@@ -19,7 +18,6 @@ MIN_ACCURATE_ERROR = 1e-7  # smaller eps_g have lost digits: times are added bet
 FIRST_ADDED_TIME, ADDED_TIME_RATIO = 0.1, 1.1  # geometric grid of added times
 
 
-@solve_at_best_controls
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the theoretical variables of each cell in order, empty for cells without equations."""
     t, solvable = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]

@@ -9,13 +9,11 @@ import numpy as np
 from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network_tasks import NetworkTaskCell, NetworkTasks
 from statmech.students.network_error import specialisation
-from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.kinds.network import SOURCE as SOURCE
 from theory.kinds.network import attributes as attributes
 from theory.networks.several_tasks import compute_task_errors, solve_cells
 
 
-@solve_at_best_controls
 def solve(scenario: NetworkTasks, cells: Sequence[NetworkTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the theoretical variables of each cell in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)

@@ -16,7 +16,6 @@ from statmech.runtime.devices import has_jax
 from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.students import order_parameters
 from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
-from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.online import anisotropic_inputs
 from theory.online.anisotropic_inputs import WeightAndFieldStudents
 from theory.online.ensemble_errors import compute_vote_error
@@ -32,7 +31,6 @@ if has_jax():  # imported early: `theory.solve` sets up the folder of compiled p
 SOURCE = "order-parameter equations, N -> infinity"
 
 
-@solve_at_best_controls
 def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the theoretical variables of each cell in order.
 

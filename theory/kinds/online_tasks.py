@@ -8,13 +8,11 @@ import numpy as np
 
 from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
 from statmech.students.order_parameters import angle_from_versine
-from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.online.several_tasks import TaskStudent, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity"
 
 
-@solve_at_best_controls
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
     """Return the theoretical variables of each cell in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
