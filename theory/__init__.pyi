@@ -2,10 +2,10 @@
 
 from .convex.bayes_optimal import bayes_overlap as bayes_overlap
 from .convex.bayes_optimal import state_evolution as state_evolution
-from .convex.bayes_optimal import transitions as transitions
 from .convex.best_lambda import best_lambda as best_lambda
 from .convex.thresholds import l1_recovery as l1_recovery
 from .convex.thresholds import separability as separability
+from .convex.thresholds import transitions as transitions
 from .networks.plateaus import critical_rate as critical_rate
 from .networks.plateaus import escape as escape
 from .networks.plateaus import plateau as plateau
