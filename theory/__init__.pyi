@@ -17,8 +17,8 @@ from .online.ensemble_errors import metropolis_error as metropolis_error
 from .online.stationary_states import stationary as stationary
 from .solutions import smooth as smooth
 from .solutions import solve as solve
-from .stored_examples.replica_theory import capacity as capacity
-from .stored_examples.replica_theory import learning_curves as learning_curves
-from .stored_examples.replica_theory import mistake_bound as mistake_bound
-from .stored_examples.replica_theory import noisy_capacity as noisy_capacity
-from .stored_examples.replica_theory import separable_fraction as separable_fraction
+from .stored_examples.learning_curves_and_bounds import capacity as capacity
+from .stored_examples.learning_curves_and_bounds import learning_curves as learning_curves
+from .stored_examples.learning_curves_and_bounds import mistake_bound as mistake_bound
+from .stored_examples.learning_curves_and_bounds import noisy_capacity as noisy_capacity
+from .stored_examples.learning_curves_and_bounds import separable_fraction as separable_fraction

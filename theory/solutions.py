@@ -106,8 +106,9 @@ def solve(scenario: AbstractScenario, progress: ProgressCallback | None = None) 
     `corrections`, the dataset includes standard deviations and biases at N, after the integer number of steps nearest
     to N t (`theory.online.student_fluctuations`).
 
-    `StoredExamples`: R, eps_g and kappa in the limit of each learner (`theory.stored_examples.replica_theory`), NaN
-    where the limit does not exist. They do not depend on the number of updates, which is infinite in this limit.
+    `StoredExamples`: R, eps_g and kappa in the limit of each learner, NaN where the limit does not exist
+    (`theory.stored_examples.learning_curves_and_bounds`). They do not depend on the number of updates, which is
+    infinite in this limit.
     `Boosting`: bounds on stages, eps_g and advantage at this N and P (`theory.classification.boosting`).
 
     `Risk`: the replica-symmetric minimum with the residual of its equations (`statmech.convex`), NaN where there is no

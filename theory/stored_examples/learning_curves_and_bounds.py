@@ -191,7 +191,7 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
     r"""Compute the capacity for a teacher's noisy labels, the maximum alpha at stability kappa.
 
     At the angle that solves both equations of maximum stability, with :math:`s = \sin\theta` and I(s, k) as in
-    `theory.stored_examples.replica_theory`,
+    `theory.stored_examples.learning_curves_and_bounds`,
 
     .. math:: R\,I(s, \kappa/s) = a\,[k\,\Phi(k) + \varphi(k)],\ k = \kappa/s, \qquad
               \alpha_c = \frac1{s\,I(s, \kappa/s)}
@@ -407,7 +407,7 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
     .. math:: \epsilon_g = \arccos(R)/\pi
 
-    For the equations and their sources see `theory.stored_examples.replica_theory`.
+    For the equations and their sources see `theory.stored_examples.learning_curves_and_bounds`.
 
     Parameters
     ----------
