@@ -60,6 +60,17 @@ PANEL_SLOPE_FLOOR, SLOPE_ROUNDING_ERROR = (
     1e-15,
 )  # absolute, and relative to the larger slope
 MIN_PANEL_WIDTH = 1e-9  # stops the bisection at bends that the loss does not declare
+NODES_PER_FIELD_PANEL = 20
+FINE_GAUSSIAN_PANEL_EDGES = np.array(
+    [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
+)  # in standard deviations
+COARSE_GAUSSIAN_PANEL_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
+SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # units: width of the teacher's sigmoid
+LOSS_TAIL_PANEL_OFFSETS = np.array(
+    [1.5, 5.0, 15.0, 40.0]
+)  # from p(h = 0) to the right, for one-sided tails of the loss
+PANEL_EDGE_PROX_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
+LOG_TAN_DIFFERENCE_STEP = 1e-7  # for the forward difference of the teacher's response
 
 
 @cache
@@ -125,19 +136,6 @@ def _is_panel_resolved(loss: Loss, low: float, high: float) -> bool:
 def _get_one_sided_slope(loss: Loss, x: float, side: int) -> float:
     """Return the slope at x, which is the left (side = 0) or right (side = 1) slope if x is a kink."""
     return float(loss.one_sided_slopes(x)[side] if x in loss.kinks else loss.slope(np.array(x)))
-
-
-NODES_PER_FIELD_PANEL = 20
-FINE_GAUSSIAN_PANEL_EDGES = np.array(
-    [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
-)  # in standard deviations
-COARSE_GAUSSIAN_PANEL_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
-SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # units: width of the teacher's sigmoid
-LOSS_TAIL_PANEL_OFFSETS = np.array(
-    [1.5, 5.0, 15.0, 40.0]
-)  # from p(h = 0) to the right, for one-sided tails of the loss
-PANEL_EDGE_PROX_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
-LOG_TAN_DIFFERENCE_STEP = 1e-7  # for the forward difference of the teacher's response
 
 
 class FieldNodes(NamedTuple):

@@ -74,6 +74,13 @@ from theory.convex.saddle_point import (
 )
 from theory.convex.weight_averages import LinearisedEquations
 
+CLUSTER_ZERO_LIMIT_START_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
+CLUSTER_LOG_LAMBDA_SCAN_STEP = np.log(4.0)  # step in ln lambda
+NUM_SCAN_POINTS_PER_REFINEMENT = 9
+CLASS_FRACTION_STEP_COUNTS = (6, 24)  # the second number is used if the first fails
+CLUSTER_LOG_LAMBDA_TOL = 1e-4  # sufficient, since the error is quadratic in ln lambda near its minimum
+AveragesWithSlopes = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
+
 
 class ClusterStabilities(NamedTuple):
     """Distribution of the stabilities of fresh examples."""
@@ -156,14 +163,6 @@ def _make_cluster_nodes(
     nodes = make_field_nodes(loss, Q, V, (means / Q)[:, None] + choose_gaussian_panel_edges(loss), include_flat)
     z = (nodes.h - means[nodes.panel_batch_index, None]) / Q[nodes.panel_batch_index, None]
     return nodes, z, normal_density(z) / Q[nodes.panel_batch_index, None]
-
-
-CLUSTER_ZERO_LIMIT_START_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
-CLUSTER_LOG_LAMBDA_SCAN_STEP = np.log(4.0)  # step in ln lambda
-NUM_SCAN_POINTS_PER_REFINEMENT = 9
-CLASS_FRACTION_STEP_COUNTS = (6, 24)  # the second number is used if the first fails
-CLUSTER_LOG_LAMBDA_TOL = 1e-4  # sufficient, since the error is quadratic in ln lambda near its minimum
-AveragesWithSlopes = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,6 +100,13 @@ from theory.convex.weight_averages import ModeWeightEquations, differentiate_by_
 
 MAX_PENALTY_NEWTON_STEPS = 200  # Newton's method converges from above
 SAMPLE_PENALTY_REL_TOL = 1e-14  # relative change of z in the last step
+MAX_RELATIVE_PENALTY_K = 1e6  # in units of the largest variance; at larger k the penalty dominates
+EIGENVALUE_REL_TOL = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
+MIN_CLASS_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; smaller differences between classes are due to chance
+MIN_SIGNAL_VARIANCE_RATIO = 1e-3  # (T + k T')/T relative to omega/(omega + k) at the largest variance omega
+MIN_RIDGE_PENALTY, MAX_RIDGE_PENALTY, PENALTY_SCAN_POINTS = 1e-8, 1e4, 60  # grid of the search for the best penalty
+MIN_CLASS_PENALTY, MAX_CLASS_PENALTY = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
+ERROR_MODEL_NAMES = ("auto", "clusters", "moments")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +164,6 @@ class Resolvent:
             if not np.any(np.abs(step) > SAMPLE_PENALTY_REL_TOL * z):
                 break
         return z
-
-
-MAX_RELATIVE_PENALTY_K = 1e6  # in units of the largest variance; at larger k the penalty dominates
-EIGENVALUE_REL_TOL = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
-MIN_CLASS_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; smaller differences between classes are due to chance
-MIN_SIGNAL_VARIANCE_RATIO = 1e-3  # (T + k T')/T relative to omega/(omega + k) at the largest variance omega
 
 
 class ClassDecomposition(NamedTuple):
@@ -351,9 +352,6 @@ def find_best_fresh_row_penalties(loss: Loss, table: ClassDecomposition, P: np.n
     return search_best_cluster_lambdas(make_fresh_equations(loss, table, intercept), alpha)
 
 
-MIN_RIDGE_PENALTY, MAX_RIDGE_PENALTY, PENALTY_SCAN_POINTS = 1e-8, 1e4, 60  # grid of the search for the best penalty
-
-
 class RidgeDecomposition(NamedTuple):
     """A table in the eigenbasis of its rows."""
 
@@ -473,10 +471,6 @@ def _solve_sample_penalty(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) 
         low, high = np.where(excess < 0, np.log(z), low), np.where(excess < 0, high, np.log(z))
     determined = resolvent.min_population_penalty * (P - resolvent.degrees_of_freedom) < resolvent.num_columns * lam
     return np.where(determined, np.exp(0.5 * (low + high)), np.nan)
-
-
-MIN_CLASS_PENALTY, MAX_CLASS_PENALTY = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
-ERROR_MODEL_NAMES = ("auto", "clusters", "moments")
 
 
 class RowErrorValues(NamedTuple):

@@ -65,6 +65,8 @@ from statmech.inputs.covariance_modes import Modes
 from statmech.numerics.gaussian import normal_cdf, normal_density
 
 LOG_DIFFERENCE_STEP = 1e-3  # gives fourth-order differences an error of 1e-12
+MAX_WEIGHT_DEVIATIONS = 10.0  # in standard deviations; a fraction 1e-23 of the weights is larger
+PRIOR_PENALTY_RATIO_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
 
 
 def compute_label_unknown_logs(
@@ -148,9 +150,6 @@ def _integrate_gaussian_square(k: np.ndarray) -> np.ndarray:
 
     values: np.ndarray = 0.5 * np.sign(k) * gammainc(1.5, 0.5 * k * k)
     return values
-
-
-MAX_WEIGHT_DEVIATIONS = 10.0  # in standard deviations; a fraction 1e-23 of the weights is larger
 
 
 class LinearisedEquations(NamedTuple):
@@ -335,9 +334,6 @@ class IsotropicWeightEquations(WeightEquations):
             np.abs(mean) * m + MAX_WEIGHT_DEVIATIONS * np.sqrt(variance * m**2 + q) for _, mean, variance in pieces
         ]
         return l1 > np.max(max_fields, axis=0)
-
-
-PRIOR_PENALTY_RATIO_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
 
 
 class _ModeResponses(NamedTuple):

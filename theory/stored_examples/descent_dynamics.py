@@ -77,6 +77,13 @@ from theory.stored_examples.field_samples import (
 
 WEIGHT_REPLICA_OFFSET = 1 << 32  # weights and examples use different Sobol nets
 QUANTILE_PROBABILITY_BOUNDS = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
+LASSO_PENALTY = Penalty(1.0)
+NUM_DESCENT_REPLICAS = 8
+TARGET_STANDARD_ERRORS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
+MIN_REPLICA_SAMPLES, MAX_REPLICA_SAMPLES = 2**9, 2**16  # per replica
+ROW_TABLE_PEAK_MEMORY_RATIO = 3  # while a table doubles, memory holds the old and the new table
+MIN_SAMPLES_PER_DIRECTION = 4  # more directions than samples cannot be orthogonal
+SAMPLING_ERROR_DECAY_EXPONENT = 0.9  # minimum exponent of the error's decay with the number of samples
 
 
 class TwoSided:
@@ -195,9 +202,6 @@ def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | N
 def _compute_products_with_rows(rows: RowTable, row: np.ndarray) -> np.ndarray:
     """Return the scalar products of a row with all filled rows, defined as means over samples."""
     return np.asarray(rows.filled @ row / len(row))
-
-
-LASSO_PENALTY = Penalty(1.0)
 
 
 class DescentPath(NamedTuple):
@@ -347,14 +351,6 @@ def _compute_training_averages(loss: Loss, y: np.ndarray | None, h: np.ndarray) 
     value = float(np.mean(loss.value(h if y is None else y - h)))
     wrong = float(np.mean((1 - np.sign(h)) / 2)) if y is None else np.nan
     return (value if np.isfinite(value) else np.nan), wrong
-
-
-NUM_DESCENT_REPLICAS = 8
-TARGET_STANDARD_ERRORS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
-MIN_REPLICA_SAMPLES, MAX_REPLICA_SAMPLES = 2**9, 2**16  # per replica
-ROW_TABLE_PEAK_MEMORY_RATIO = 3  # while a table doubles, memory holds the old and the new table
-MIN_SAMPLES_PER_DIRECTION = 4  # more directions than samples cannot be orthogonal
-SAMPLING_ERROR_DECAY_EXPONENT = 0.9  # minimum exponent of the error's decay with the number of samples
 
 
 @dataclass(frozen=True)

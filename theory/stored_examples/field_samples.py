@@ -56,6 +56,16 @@ SOBOL_POLYNOMIAL_TABLE = """
 631 1 1 5 13 31 15 55 25 161; 637 1 1 3 13 25 47 39 87 257
 """
 NUM_STORED_SOBOL_COLUMNS = 64
+SCRAMBLED_COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
+NUM_SCIPY_SOBOL_COLUMNS = 21_201  # maximum that SciPy tabulates
+INITIAL_ROW_TABLE_LENGTH = 32  # the table grows by doubling
+REPROJECTION_NORM_RATIO = 0.5  # a row whose norm shrinks more is projected again, against rounding
+NEW_DIRECTION_NORM_TOL = {"float64": 1e-9, "float32": 1e-5}  # norm of a new component, relative to slopes or weights
+MIN_KNOWN_ROW_NORM = 1e-6  # smaller remainders are rounding errors and get no row
+FIELD_TABLE_INTERVALS = 300  # equal intervals, and the same number of geometric intervals
+FIRST_INTERVAL_WIDTH_RATIO = 0.02  # first edge of the geometric intervals, in units of the teacher's width
+NODES = 8  # per interval
+MIN_TABULATED_PROBABILITY = 1e-30  # smaller probabilities are not tabulated
 
 
 @lru_cache(maxsize=4)
@@ -115,18 +125,6 @@ def _read_scipy_generators(columns: int) -> np.ndarray:
         rows.append(net.random(1)[0])
         num_drawn = 2 ** (digit + 1)
     return (np.array(rows) * 2**NUM_BINARY_DIGITS).astype(np.intp)
-
-
-SCRAMBLED_COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
-NUM_SCIPY_SOBOL_COLUMNS = 21_201  # maximum that SciPy tabulates
-INITIAL_ROW_TABLE_LENGTH = 32  # the table grows by doubling
-REPROJECTION_NORM_RATIO = 0.5  # a row whose norm shrinks more is projected again, against rounding
-NEW_DIRECTION_NORM_TOL = {"float64": 1e-9, "float32": 1e-5}  # norm of a new component, relative to slopes or weights
-MIN_KNOWN_ROW_NORM = 1e-6  # smaller remainders are rounding errors and get no row
-FIELD_TABLE_INTERVALS = 300  # equal intervals, and the same number of geometric intervals
-FIRST_INTERVAL_WIDTH_RATIO = 0.02  # first edge of the geometric intervals, in units of the teacher's width
-NODES = 8  # per interval
-MIN_TABULATED_PROBABILITY = 1e-30  # smaller probabilities are not tabulated
 
 
 class SobolColumns:
