@@ -2,8 +2,8 @@
 
 Smooth lines are solved on a dense grid along one axis that does not depend on the simulated grid.
 
-Warnings: `describe_optima_at_edges` describes optima at an edge of the search range, where the true optimum may lie
-outside.
+Cells with an `optimal` key are solved at their best control. `describe_optima_at_edges` warns of optima at an edge of
+the search range, where the true optimum may lie outside.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def solve(scenario: AbstractScenario, progress: ProgressCallback | None = None) 
 
 
 def solve_each(scenario: AbstractScenario) -> xr.Dataset:
-    """Solve the lines of a scenario in separate calls, for example one for each rule or learner.
+    """Solve the theory lines of a scenario in separate calls, for example one for each rule or learner.
 
     The compiled program of a line can then be reused for every selection of lines.
     """
@@ -239,7 +239,7 @@ class ScenarioMethodSolver:
 
 @contextmanager
 def cache_theory_lines() -> Iterator[None]:
-    """Solve each line at most once within this block.
+    """Solve each theory line at most once within this block.
 
     Charts of a report and figures that request the same line share one solution.
 
@@ -320,7 +320,7 @@ def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) ->
 
 
 def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
-    """Replace sampled values by splines on a fine grid along an axis.
+    """Replace sampled values of theory lines by splines on a fine grid along an axis.
 
     The splines stay within the standard errors of the samples.
     """
@@ -347,7 +347,7 @@ def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
 
 
 def _evaluate_spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -> np.ndarray:
-    """Evaluate a smoothing spline through values with these standard errors.
+    """Evaluate the spline of a theory line through values with these standard errors.
 
     Straight lines are used if all errors are 0. Points outside the range of finite values are NaN.
     """
@@ -367,7 +367,7 @@ def break_at_declared_transitions(scenario: AbstractScenario, lines: xr.Dataset,
 
 
 def break_lines_at_jumps(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
-    """Insert NaN into lines where variables jump at transitions along an axis.
+    """Insert NaN into theory lines where variables jump at transitions along an axis.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ def break_lines_at_jumps(lines: xr.Dataset, axis: str, transitions: xr.DataArray
 
 
 def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition: xr.DataArray) -> xr.DataArray:
-    """Insert a transition into a line, with NaN if the line jumps there.
+    """Insert a transition into a theory line, with NaN if the line jumps there.
 
     The value becomes NaN only for the entries that `has_transition` marks. Points just above the transition are also
     NaN while they lie between the two states. Iterations are slow there and have not reached the other state after the
@@ -443,7 +443,7 @@ def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition
 
 
 def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -> dict[str, Any] | None:
-    """Return the config of the scenario on a dense grid, or None if no such grid is possible."""
+    """Return the scenario's config on the dense grid of a theory line, or None if no such grid is possible."""
     config, ignores = scenario.config(), scenario.keys_ignored_by_theory
     values = np.asarray(config.get(axis, ()))
     zipped = [name for group in scenario.zipped for name in group]
@@ -479,7 +479,7 @@ def _choose_ignored_key_values(config: dict[str, Any], ignores: dict[str, Any]) 
 
 
 def make_line_grid(values: np.ndarray, max_points: int, integer: bool = False) -> np.ndarray:
-    """Make an increasing grid from the smallest to the largest of these values.
+    """Make an increasing grid for theory lines from the smallest to the largest of these values.
 
     >>> make_line_grid(np.array([1, 11]), 200, integer=True)
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11])

@@ -105,7 +105,7 @@ def solve_bayes_overlap(teacher: Teacher, weights: WeightDistribution, alpha: np
 
 
 def find_bayes_state(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray) -> BayesOptimalState:
-    """Find the state with the largest free entropy at each alpha (A,)."""
+    """Find the Bayes-optimal state, which has the largest free entropy, at each alpha (A,)."""
     alpha = np.asarray(alpha, float)
     candidates = find_stable_states(teacher, weights, alpha)
     best = np.argmax(
@@ -142,7 +142,7 @@ def free_entropy(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarra
 
 @cache
 def scan_stationary_states(teacher: Teacher, weights: WeightDistribution) -> StationaryStateScan:
-    """Scan the stationary states alpha(precision), and split them into branches at the turning points."""
+    """Scan the stationary states of Bayes-optimal inference, and split their line at its turning points."""
     line = _compute_stationary_line(teacher, weights, SCANNED_LOG_PRECISIONS)
     turns = [
         _refine_turning_point(teacher, weights, index, sign) for index, sign in _find_turning_points(line.log_alpha)
@@ -173,7 +173,7 @@ def is_noiseless(teacher: Teacher) -> bool:
 
 
 def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
-    """Find alternating maxima (+1) and minima (-1) of a sequence (L,), as pairs of index and sign.
+    """Find the turning points of a line of Bayes-optimal states, as pairs of index and sign: maximum +1, minimum -1.
 
     Changes of at most `MIN_ALPHA_RELATIVE_DROP` are ignored.
     """
@@ -189,7 +189,7 @@ def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _refine_turning_point(teacher: Teacher, weights: WeightDistribution, index: int, sign: int) -> float:
-    """Compute the logarithm of the precision at the turning point near this index of the scan."""
+    """Compute the logarithm of the precision at the turning point near this index of a scan of Bayes-optimal states."""
     low, high = (
         SCANNED_LOG_PRECISIONS[max(index - 1, 0)],
         SCANNED_LOG_PRECISIONS[min(index + 1, len(SCANNED_LOG_PRECISIONS) - 1)],
@@ -204,7 +204,7 @@ def _refine_turning_point(teacher: Teacher, weights: WeightDistribution, index: 
 def _solve_states_on_rising_part(
     part: StationaryStateLine, teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray
 ) -> BayesOptimalState:
-    """Solve for the states on one rising branch of alpha(precision) at each alpha."""
+    """Solve for the states of Bayes-optimal inference on one rising branch of alpha(precision) at each alpha."""
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
     covered = (log_alpha >= height[0]) & (log_alpha < height[-1])
     state = BayesOptimalState(*(np.full(alpha.shape, np.nan) for _ in BayesOptimalState._fields))
@@ -352,7 +352,7 @@ def iterate_state_evolution(
 def find_message_passing_state(
     teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray, starts: list[str]
 ) -> BayesOptimalState:
-    """Find the limit states (A,) of message passing.
+    """Find the states (A,) of Bayes-optimal inference that message passing reaches.
 
     Each limit is the next state of smaller error, or of larger error if the first step increases the error.
     """
@@ -371,7 +371,7 @@ def _compute_initial_errors(weights: WeightDistribution, starts: list[str]) -> n
 
 
 def make_inference_cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell:
-    """Make an inference cell from a prior and a teacher, with all checks of a scenario."""
+    """Make the cell of a Bayes-optimal calculation from a prior and a teacher, with all checks of a scenario."""
     cells = list(Inference(prior=prior, teacher=teacher, alpha=1.0, **parameters).cells())
     if len(cells) > 1:
         raise ScenarioError([((), "requires one prior and one teacher: use theory.solve(Inference(...)) for several")])
@@ -379,7 +379,7 @@ def make_inference_cell(prior: str, teacher: str, parameters: dict[str, Any]) ->
 
 
 def _check_alpha(alpha: ArrayLike) -> np.ndarray:
-    """Return alpha as an array of finite positive numbers, or raise `ScenarioError`."""
+    """Return the alpha of a Bayes-optimal calculation as an array, or raise `ScenarioError` if it is not positive."""
     alpha = np.asarray(alpha, float)
     if not np.all((alpha > 0) & np.isfinite(alpha)):
         raise ScenarioError([(("alpha",), "the number of examples per dimension must be finite and greater than 0")])

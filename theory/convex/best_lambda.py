@@ -3,7 +3,8 @@ r"""Penalty strengths that minimise the generalization error, in the limit N -> 
 The search minimises the angle to a teacher of labels, or the error of the field of a linear teacher. In both cases this
 is the first unknown x_0 of the equations. Newton's method also gives the slope of x_0 in :math:`\ln\lambda`, and the
 best lambda is a root of this slope. Solutions are followed from a large lambda to a small one, and every change of sign
-of the slope is bracketed.
+of the slope is bracketed. `best_lambda` finds the penalties of all parameter combinations of a scenario, and theory of
+`lam: best` uses the same search, interpolated along dense lines.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -20,7 +21,6 @@ from statmech.convex.losses import Loss, Penalty, Square
 from statmech.convex.teachers import Teacher
 from statmech.convex.weight_distributions import WeightDistribution
 from statmech.inputs.input_distributions import InputPopulation
-from statmech.kinds.convex_fit import LossSetting
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from statmech.stores.dataset import make_empty_dataset
 from theory.convex.empirical_risk import make_convex_equations
@@ -92,7 +92,7 @@ def best_lambda(scenario: Risk) -> xr.DataArray:
         config["N"] = config["N"][0] if isinstance(config["N"], list) else config["N"]
     single = Risk(**{**config, "lam": 1.0})
     lambdas = make_empty_dataset(single, seeds=None).lam_best
-    groups: dict[LossSetting, list[RiskCell]] = {}
+    groups: dict[Any, list[RiskCell]] = {}
     for cell in single.cells():
         groups.setdefault(cell.loss_setting, []).append(cell)
     for members in groups.values():
@@ -269,7 +269,7 @@ def cap_infinite_lambda(best_lambda: float) -> float:
 
 
 def _compute_slope_signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
-    """Compute the signs of the slopes (points, batch) in order of decreasing lambda.
+    """Compute the signs of the error's slopes (points, batch) on a scan of decreasing lambda.
 
     Where the slope is 0, the sign is taken from the change of the error since the previous point. If the error has not
     changed, the previous sign is kept. At the first point, a slope of 0 gets the sign -1.
@@ -300,7 +300,7 @@ ScanPoint = tuple[np.ndarray, SaddlePointSolution]  # ln lambda (batch,), and th
 
 
 def _scan_lambda(equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float) -> list[ScanPoint]:
-    """Solve the equations on a grid of decreasing lambda."""
+    """Solve the equations on a grid of decreasing lambda, to bracket the best lambda."""
     log_lam = np.full(len(alpha), np.log(MAX_SEARCHED_LAMBDA))
     stride = L1_LOG_LAMBDA_SCAN_STEP if l1_fraction else LOG_LAMBDA_SCAN_STEP
     if l1_fraction:
@@ -328,7 +328,7 @@ def select_scan_points(scan: list[ScanPoint], indices: np.ndarray, elements: np.
 def _find_slope_root(
     equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float, low: ScanPoint, high: ScanPoint, flat: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find a root of the slope in ln lambda by Chandrupatla's method, and x_0 at this root.
+    """Find the minimum of the error between two lambdas, a root of its slope, by Chandrupatla's method, and x_0 there.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def _update_bracket(new: np.ndarray, bracket: np.ndarray, past_root: np.ndarray)
 
 
 def _compute_step_fraction(bracket: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Compute the next step by inverse quadratic interpolation if it is safe, else by bisection.
+    """Compute the next step of the search for the best lambda, by inverse quadratic interpolation or bisection.
 
     The step is a fraction of the bracket.
     """

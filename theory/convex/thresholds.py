@@ -82,7 +82,7 @@ def recovers_teacher(
     lam: np.ndarray,
     inputs: InputPopulation | None = None,
 ) -> np.ndarray:
-    """Return True where the minimum of the penalised loss is the teacher itself, as an array (batch,).
+    """Return True above the recovery threshold, where the minimum of the penalised loss is the teacher (batch,).
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def recovers_teacher(
 def _recovers_isotropic(
     kink_slope: float, penalty: Penalty, weights: WeightDistribution, alpha: float, lam: float
 ) -> bool:
-    """Return True if isotropic inputs recover the teacher, for a loss with the slope `kink_slope` next to its kink."""
+    """Return True above the recovery threshold of isotropic inputs, for a slope `kink_slope` next to the kink."""
     if lam == 0 and alpha >= 1:
         return True
     if lam == 0:
@@ -119,7 +119,7 @@ def _recovers_isotropic(
 
 
 def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float) -> bool:
-    """Return True if inputs of unequal variance recover the teacher under an l2 penalty."""
+    """Return True above the recovery threshold of inputs of unequal variance under an l2 penalty."""
     rank = modes.rank_fraction
     if lam == 0 or kink_slope == 0 or alpha <= rank:
         return lam == 0 and alpha >= rank
@@ -130,7 +130,7 @@ def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float
 
 
 def _is_recovery_stable(weights: WeightDistribution, alpha: float, l1: float, l2: float, kink_slope: float) -> bool:
-    """Return True if iterating the saddle-point equations reduces a small error."""
+    """Return True above the recovery threshold, where iterating the saddle-point equations reduces a small error."""
     rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
         return False
@@ -147,7 +147,7 @@ def _is_recovery_stable(weights: WeightDistribution, alpha: float, l1: float, l2
 
 
 def compute_response_at_recovery(penalty: Penalty, weights: WeightDistribution, alpha: float) -> float:
-    """Compute the product of curvature and V for a smooth loss that recovers the teacher as the penalty vanishes.
+    """Compute the product of curvature and V for a smooth loss above its recovery threshold as the penalty vanishes.
 
     >>> from statmech.convex.weight_distributions import Gauss
     >>> (
@@ -184,7 +184,7 @@ def _find_soft_threshold(alpha: float, rho: float) -> float:
 
 
 def _solve_residual_cutoff(alpha: float, rho: float, l1: float) -> float:
-    """Solve the equation of V for the residual cutoff u, with `l1` in units of the slope of the loss."""
+    """Solve a recovery threshold's equation of V for the residual cutoff u, with `l1` in units of the loss's slope."""
     from scipy.optimize import brentq
 
     def excess(u: float) -> float:
@@ -219,7 +219,7 @@ def _soft_threshold_mean_square(tau: float) -> float:
 
 
 def _penalty_gradient_mean_square(weights: WeightDistribution, l1: float, l2: float) -> float:
-    """Compute the mean square of l1 sgn(w) + l2 w, with zero weights counted as 0."""
+    """Compute the mean square of l1 sgn(w) + l2 w for a recovery threshold, with zero weights counted as 0."""
     total = l2 * l2
     for fraction, mean, variance in weights.pieces:
         width = np.sqrt(variance)
@@ -241,7 +241,7 @@ def get_recovery_threshold(teacher: Teacher, penalty: Penalty, weights: WeightDi
 
 @cache
 def find_l1_recovery_threshold(rho: float) -> float:
-    """Compute the alpha required to recover weights with a nonzero fraction rho by the minimum l1 norm.
+    """Compute the threshold in alpha for recovering weights with a nonzero fraction rho by the minimum l1 norm.
 
     >>> round(find_l1_recovery_threshold(0.4), 6)
     0.749739
@@ -310,7 +310,7 @@ def separability(
 
 
 def _check_label_teacher(name: str, parameters: dict[str, ArrayLike]) -> type[LabelTeacher]:
-    """Return the class of a label teacher after checking the given parameters."""
+    """Return the class of the label teacher of a separability threshold after checking the given parameters."""
     kind = TEACHERS.get(name)
     if kind is None or not issubclass(kind, LabelTeacher):
         raise ScenarioError([(("teacher",), f"must be one of {', '.join(LABEL_TEACHER_NAMES)}, not {name}")])
@@ -325,7 +325,7 @@ def _check_label_teacher(name: str, parameters: dict[str, ArrayLike]) -> type[La
 
 
 def l1_recovery(rho: ArrayLike) -> np.ndarray:
-    r"""Compute the alpha required to recover sparse weights from noiseless outputs by the minimum l1 norm.
+    r"""Compute the threshold in alpha for recovering sparse weights from noiseless outputs by the minimum l1 norm.
 
     .. math:: \alpha_c = \min_\tau\,\left\{\rho(1+\tau^2)
               + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)\right]\right\}
@@ -431,7 +431,7 @@ def find_transition_alphas(teacher: Teacher, weights: WeightDistribution) -> tup
 def _find_equal_entropy_alpha(
     teacher: Teacher, weights: WeightDistribution, scan: StationaryStateScan, max_alpha: float
 ) -> float:
-    """Find the alpha where the free entropy of a later state equals the free entropy of the first state."""
+    """Find the threshold where the free entropy of a later state equals the free entropy of the first state."""
     from scipy.optimize import brentq
 
     if is_noiseless(teacher):

@@ -32,7 +32,7 @@ def solve_line(scenario: Inference, cells: Sequence[InferenceCell]) -> Iterator[
 
 
 def _solve_group(cells: list[InferenceCell], steps: int) -> Iterator[CellVariables]:
-    """Return the variables of cells with one prior and one teacher."""
+    """Return the theoretical variables of inference cells with one prior and one teacher."""
     teacher, weights = cells[0].teacher, cells[0].weights
     alpha, starts = np.array([cell.alpha for cell in cells]), [cell.start for cell in cells]
     mse = iterate_state_evolution(teacher, weights, alpha, starts, steps)

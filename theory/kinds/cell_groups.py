@@ -24,7 +24,7 @@ T = TypeVar("T")
 def solve_in_groups(
     cells: Sequence[C], get_setting: Callable[[C], Hashable], solve_group: Callable[[list[C]], Iterable[T]]
 ) -> Iterator[T]:
-    """Solve all cells with the same setting together, and return the results in the order of the cells.
+    """Solve groups of cells with the same setting together, and return the results in the order of the cells.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def solve_penalised_cells(
     find_best_penalties: Callable[[Sequence[PenalisedCellT]], Iterable[float]],
     solve_points: Callable[[PenalisedCellT, np.ndarray, np.ndarray], Mapping[str, np.ndarray | float]],
 ) -> Iterator[CellVariables]:
-    """Return the theoretical variables of each cell, with `lam: best` replaced by the best penalty.
+    """Solve groups of cells with a penalty, with `lam: best` replaced by the best penalty.
 
     Equal numbers of examples and penalties are solved once per group. `lam_best` is the best penalty of each cell.
 

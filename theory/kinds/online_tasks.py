@@ -14,7 +14,7 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the theoretical variables of each cell in order."""
+    """Return the theoretical variables of each cell with several tasks learnt online, in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
     return (
         _compute_variables(student) | {"task_share": cell.compute_task_fractions(scenario.t)}

@@ -42,7 +42,7 @@ def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Cel
 
 
 def _solve_points(cell: ClusterCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping[str, np.ndarray | float]:
-    """Return the variables of a setting at each alpha and lambda (batch,)."""
+    """Return the theoretical variables of a risk cell with two clusters at each alpha and lambda (batch,)."""
     loss, clusters, intercept = cell.setting
     separations = map(clusters.compute_learnt_separation, alpha.tolist())
     return {

@@ -37,5 +37,5 @@ def searched_penalties(cell: LabelledRowsCell) -> tuple[float, float]:
 
 
 def _solve_points(cell: LabelledRowsCell, P: np.ndarray, lam: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the errors for a table at each number of examples and lambda (batch,)."""
+    """Return the theoretical errors of a risk cell with a table at each number of examples and lambda (batch,)."""
     return make_row_error_predictor(cell).predict_errors(cell.loss, P, lam, cell.model)._asdict()

@@ -124,7 +124,7 @@ class TwoSided:
         return parallel, float(np.sqrt(np.mean(rest * rest)))
 
     def compute_fields(self, w: np.ndarray) -> np.ndarray:
-        """Compute the fields (S,) of weights (S,), adding a direction if the weights have a new component."""
+        """Compute the fields (S,) of a descent's sampled weights (S,), adding a direction for a new component."""
         w = w.astype(self.columns.dtype)
         if (e := _find_new_direction(self.directions, w)) is not None:
             image = self.samples.draw_normal(self.images.get_free_row())
@@ -134,7 +134,7 @@ class TwoSided:
         return (_compute_products_with_rows(self.directions, w) @ self.images.filled).astype(float)
 
     def compute_force(self, G: np.ndarray) -> np.ndarray:
-        r"""Compute the force :math:`X^T\mathbf G` (S,) on each weight."""
+        r"""Compute a descent's force :math:`X^T\mathbf G` (S,) on each sampled weight."""
         G = G.astype(self.columns.dtype)
         if (f := _find_new_direction(self.slopes, G)) is not None:
             answer = self._draw_orthogonal_normal(self.answers.get_free_row())
@@ -154,7 +154,7 @@ class TwoSided:
 
 
 def sample_teacher_weights(weights: WeightDistribution, probability: np.ndarray) -> np.ndarray:
-    """Sample weights of mean square 1 by inverting the distribution of each mixture component.
+    """Sample weights of mean square 1 for a descent's teacher by inverting the distribution of each mixture component.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def sample_teacher_weights(weights: WeightDistribution, probability: np.ndarray)
 
 
 def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | None:
-    """Return the normalised component of a row orthogonal to the known rows, stored in the next free row.
+    """Return the new direction of a sampled descent, the normalised part of a row orthogonal to the known rows.
 
     The result is None if the row is a linear combination of known rows.
     """
@@ -233,7 +233,7 @@ class DirectionLadder:
         self.images.mark_free_row_filled()
 
     def make_initial_weights(self, length: float, R: float) -> np.ndarray:
-        """Return the components of initial weights with this length and cosine with the teacher."""
+        """Return the components of a sampled descent's initial weights with this length and cosine with the teacher."""
         if length == 0:
             return np.zeros(1)
         self.samples.draw_normal(self.images.get_free_row())
@@ -249,7 +249,7 @@ class DirectionLadder:
         return (w.astype(self.samples.dtype) @ self.images.filled[: len(w)]).astype(float, copy=False)
 
     def compute_force(self, G: np.ndarray) -> np.ndarray:
-        r"""Compute the components of :math:`X^T\mathbf G`, adding a direction if G has a new component."""
+        r"""Compute the components of a sampled descent's force :math:`X^T\mathbf G`, adding a direction if needed."""
         size, G = self.samples.size, G.astype(self.samples.dtype, copy=False)
         v = self.alpha * (self.images.filled @ G).astype(float) / size
         f, min_norm = self.slopes.get_free_row(), self.new_direction_tol * float(np.sqrt(G @ G / size))
@@ -305,7 +305,7 @@ def has_matched_samples(cell: DescentCell) -> bool:
 
 
 def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
-    """Simulate a descent until the last step or an overflow."""
+    """Run a descent on samples of its fields until the last step or an overflow."""
     last, times = cell.steps[-1], {step: index for index, step in enumerate(cell.steps)}
     samples = ExampleSamples(cell.teacher, replica, size, matched=has_matched_samples(cell))
     batches = None if cell.batch == 1 else RandomBatches(samples, cell.batch, cell.sampling == "shuffle")
@@ -372,7 +372,7 @@ class DescentCurves:
 
 
 def compute_descent_curves(cell: DescentCell, error_factor: float = 1.0) -> DescentCurves:
-    """Compute the variables of a cell at its recorded steps, with errors of 1e-4 in R and eps_g.
+    """Compute the theoretical variables of a descent at its recorded steps, with errors of 1e-4 in R and eps_g.
 
     There are 8 replicas with at most 2^16 samples each. Different cells have the same samples, so that curves are
     smooth functions of any parameter. Results are cached for the lifetime of the process.
@@ -409,7 +409,7 @@ def compute_descent_curves(cell: DescentCell, error_factor: float = 1.0) -> Desc
 
 
 def _record_every_epoch(cell: DescentCell) -> DescentCell:
-    """Return the cell with every epoch recorded, so that a line over epochs reuses the results of the cell."""
+    """Return the cell of a descent with every epoch recorded, so that a line over epochs reuses its results."""
     per_epoch = max(round(1 / cell.batch), 1)
     steps = {*cell.steps, *range(0, cell.steps[-1] + 1, per_epoch)}
     N, P = (ratio := Fraction(cell.P, cell.N)).denominator, ratio.numerator
@@ -423,7 +423,7 @@ def _get_cached_curves(cell: DescentCell) -> dict[float, DescentCurves]:
 
 
 def _refine_curves(cell: DescentCell, error_factor: float) -> DescentCurves:
-    """Compute the curves of a cell, increasing the number of samples until errors are small enough."""
+    """Compute the curves of a descent, increasing the number of samples until errors are small enough."""
     size, directions = MIN_REPLICA_SAMPLES, cell.steps[-1] + 2
     while True:
         at_once = max(1, min(count_cores(), int(get_total_memory() // estimate_replica_bytes(cell, directions, size))))
@@ -466,7 +466,7 @@ def _choose_next_size(size: int, error: float, directions: int) -> int:
 
 
 def _average_paths(cell: DescentCell, paths: list[DescentPath], size: int) -> DescentCurves:
-    """Compute means and standard errors over the paths of the replicas."""
+    """Compute means and standard errors over the descent paths of the replicas."""
     parallel, perpendicular, train_loss, eps_t = (np.array(part) for part in list(zip(*paths, strict=True))[:4])
     eps_g = np.where(
         np.hypot(parallel, perpendicular) == 0, 0.5, angle_from_components(perpendicular, parallel) / np.pi
@@ -491,7 +491,7 @@ def _average_paths(cell: DescentCell, paths: list[DescentPath], size: int) -> De
 def _compute_weight_variables(
     cell: DescentCell, parallel: np.ndarray, perpendicular: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return cosine, length, and the error on fresh labels or, for a linear teacher, the squared error of the field."""
+    """Return a sampled descent's cosine, length, and error on fresh labels or of a linear teacher's field."""
     length = np.hypot(parallel, perpendicular)
     R, nans = parallel / np.where(length == 0, 1.0, length), np.full_like(parallel, np.nan)
     if isinstance(cell.teacher, LabelTeacher):
