@@ -26,7 +26,7 @@ from statmech import LEARNERS, ScenarioError, StoredExamples
 from statmech.kinds.registry import scenario_from
 from statmech.students.learners import STOP_REASONS, Learner
 from theory import ensemble_error, separable_fraction
-from theory.stored_examples import replica_theory
+from theory.stored_examples import learning_curves_and_bounds
 
 SIZES = (50, 100, 200, 400)
 
@@ -91,8 +91,8 @@ def test_a_learner_tends_to_its_theory_with_noise(learner, alpha):
 def test_a_wrong_replica_term_is_detected(monkeypatch):
     """The same comparison must fail for an equation with one term 10 % off."""
     limit, error = at_large_n("max_stability", 1.5, **MANY)
-    right = replica_theory.normal_density
-    monkeypatch.setattr(replica_theory, "normal_density", lambda h: 1.1 * right(h))
+    right = learning_curves_and_bounds.normal_density
+    monkeypatch.setattr(learning_curves_and_bounds, "normal_density", lambda h: 1.1 * right(h))
     wrong = theory.learning_curves([1.5]).eps_g.sel(learner="max_stability").item()
     assert abs(limit - wrong) > 4 * error
 

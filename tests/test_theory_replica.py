@@ -13,7 +13,7 @@ from scipy.stats import norm
 from statmech import ScenarioError
 from statmech.errors import SolverError
 from theory import capacity, learning_curves, noisy_capacity, separable_fraction
-from theory.stored_examples import replica_theory
+from theory.stored_examples import learning_curves_and_bounds
 
 ALPHAS = np.array([0.05, 0.3, 0.9, 1.1, 2.0, 5.0, 20.0])
 
@@ -133,9 +133,9 @@ def test_noisy_capacity_takes_arrays_and_broadcasts_flip_and_kappa():
 @pytest.mark.parametrize("flip", [0.0, 0.05, 0.3])
 def test_noisy_capacity_at_a_stability_is_where_the_maximum_stability_has_that_value(flip):
     kappa = np.array([0.05, 0.5, 2.0])
-    curve = replica_theory.solve_max_stability(noisy_capacity(flip, kappa), flip)
+    curve = learning_curves_and_bounds.solve_max_stability(noisy_capacity(flip, kappa), flip)
     np.testing.assert_allclose(curve.kappa, kappa, rtol=1e-9)
-    shifted = replica_theory.solve_max_stability(
+    shifted = learning_curves_and_bounds.solve_max_stability(
         1.01 * noisy_capacity(flip, kappa), flip
     )  # 1 % more examples make a difference
     assert np.all(shifted.kappa < 0.999 * kappa)
@@ -175,8 +175,10 @@ def test_every_solution_carries_its_residual(flip):
 def test_maximum_stability_takes_few_integrals(monkeypatch):
     """One unknown per alpha is solved for: an angle within each step of another root would take hundreds."""
     calls = []
-    lifted = replica_theory._lifting_integral
-    monkeypatch.setattr(replica_theory, "_lifting_integral", lambda *given: calls.append(given) or lifted(*given))
+    lifted = learning_curves_and_bounds._lifting_integral
+    monkeypatch.setattr(
+        learning_curves_and_bounds, "_lifting_integral", lambda *given: calls.append(given) or lifted(*given)
+    )
     learning_curves(np.geomspace(0.1, 50, 200))
     assert 5 < len(calls) < 50
 
@@ -210,6 +212,6 @@ def test_impossible_parameters_are_refused(call, message):
 
 
 def test_a_point_that_does_not_converge_is_named(monkeypatch):
-    monkeypatch.setattr(replica_theory, "MAX_LOG_BRACKET", -59.0)  # a bracket without a root
+    monkeypatch.setattr(learning_curves_and_bounds, "MAX_LOG_BRACKET", -59.0)  # a bracket without a root
     with pytest.raises(SolverError, match="gibbs are not solved at 2"):
         learning_curves([2.0])

@@ -34,7 +34,7 @@ from theory.convex import example_averages, thresholds
 from theory.convex.best_lambda import find_best_lambda, search_best_lambda
 from theory.convex.empirical_risk import solve_loss_minimum
 from theory.solutions import solve_line
-from theory.stored_examples import replica_theory
+from theory.stored_examples import learning_curves_and_bounds
 
 L1, L2 = Penalty(1.0), Penalty(0.0)
 ALPHAS = np.array([0.2, 0.5, 0.9, 1.1, 1.5, 2.5, 2.9, 6.0])
@@ -105,7 +105,10 @@ def test_the_best_ridge_on_a_linear_teacher_is_the_variance_of_the_noise_and_bay
 
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 def test_square_loss_without_a_penalty_is_the_pseudo_inverse(flip):
-    state, curve = solved(Square(), SignTeacher(flip), ALPHAS, 0.0), replica_theory.solve_pseudo_inverse(ALPHAS, flip)
+    state, curve = (
+        solved(Square(), SignTeacher(flip), ALPHAS, 0.0),
+        learning_curves_and_bounds.solve_pseudo_inverse(ALPHAS, flip),
+    )
     assert np.allclose(state.eps_g, curve.theta / np.pi, rtol=0, atol=1e-12)
     nearly = solved(Square(), SignTeacher(flip), ALPHAS, 1e-9)
     assert np.allclose(nearly.eps_g, curve.theta / np.pi, rtol=0, atol=1e-7)
@@ -114,7 +117,10 @@ def test_square_loss_without_a_penalty_is_the_pseudo_inverse(flip):
 @pytest.mark.parametrize("flip", [0.0, 0.1])
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()])
 def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss, flip):
-    state, curve = solved(loss, SignTeacher(flip), ALPHAS, 0.0), replica_theory.solve_max_stability(ALPHAS, flip)
+    state, curve = (
+        solved(loss, SignTeacher(flip), ALPHAS, 0.0),
+        learning_curves_and_bounds.solve_max_stability(ALPHAS, flip),
+    )
     separable = np.isfinite(curve.theta)
     assert np.all(separable == (theory.noisy_capacity(flip) > ALPHAS))
     assert np.allclose(state.eps_g[separable], curve.theta[separable] / np.pi, rtol=0, atol=1e-12)
@@ -124,7 +130,7 @@ def test_the_hinge_without_a_penalty_is_the_perceptron_of_maximum_stability(loss
 
 
 def test_the_hinge_is_maximum_stability_at_a_small_penalty():
-    curve = replica_theory.solve_max_stability(np.array([1.5]), 0.0)
+    curve = learning_curves_and_bounds.solve_max_stability(np.array([1.5]), 0.0)
     assert solved(Hinge(), SignTeacher(), [1.5], 1e-3).eps_g[0] == pytest.approx(curve.theta[0] / np.pi, abs=1e-13)
 
 
@@ -269,7 +275,7 @@ def test_edges_of_the_best_penalty_are_reported():
     assert 1 < few < 1.05  # few labels: what Hebb's rule adds brings an example to a margin of 1/lambda
     assert -1e-6 < solved(Hinge(), SignTeacher(0.1), [1e-3], [few]).eps_g[0] - nearly.eps_g[0] < -1e-7
     assert np.tan(np.pi * nearly.eps_g[0]) == pytest.approx(
-        1 / replica_theory.label_field_correlation(0.1) / np.sqrt(1e-3), rel=1e-6
+        1 / learning_curves_and_bounds.label_field_correlation(0.1) / np.sqrt(1e-3), rel=1e-6
     )
 
 

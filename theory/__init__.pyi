@@ -2,10 +2,10 @@
 
 from .convex.bayes_optimal import bayes_overlap as bayes_overlap
 from .convex.bayes_optimal import state_evolution as state_evolution
-from .convex.bayes_optimal import transitions as transitions
-from .convex.best_penalty import best_lambda as best_lambda
+from .convex.best_lambda import best_lambda as best_lambda
 from .convex.thresholds import l1_recovery as l1_recovery
 from .convex.thresholds import separability as separability
+from .convex.thresholds import transitions as transitions
 from .networks.plateaus import critical_rate as critical_rate
 from .networks.plateaus import escape as escape
 from .networks.plateaus import plateau as plateau
@@ -17,8 +17,8 @@ from .online.ensemble_errors import metropolis_error as metropolis_error
 from .online.stationary_states import stationary as stationary
 from .solutions import smooth as smooth
 from .solutions import solve as solve
-from .stored_examples.replica_theory import capacity as capacity
-from .stored_examples.replica_theory import learning_curves as learning_curves
-from .stored_examples.replica_theory import mistake_bound as mistake_bound
-from .stored_examples.replica_theory import noisy_capacity as noisy_capacity
-from .stored_examples.replica_theory import separable_fraction as separable_fraction
+from .stored_examples.learning_curves_and_bounds import capacity as capacity
+from .stored_examples.learning_curves_and_bounds import learning_curves as learning_curves
+from .stored_examples.learning_curves_and_bounds import mistake_bound as mistake_bound
+from .stored_examples.learning_curves_and_bounds import noisy_capacity as noisy_capacity
+from .stored_examples.learning_curves_and_bounds import separable_fraction as separable_fraction

@@ -2,19 +2,19 @@
 
 Smooth lines are solved on a dense grid along one axis that does not depend on the simulated grid.
 
-Warnings: `describe_optima_at_edges` describes optima at an edge of the search range, where the true optimum may lie
-outside.
+Cells with an `optimal` key are solved at their best control. `describe_optima_at_edges` warns of optima at an edge of
+the search range, where the true optimum may lie outside.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -36,8 +36,26 @@ from statmech.stores.dataset import (
 )
 from statmech.stores.sweep_size import check_cell_memory
 
-if TYPE_CHECKING:
-    import xarray as xr
+VariableArrays = dict[str, np.ndarray]
+CellSolver = Callable[[Any, Sequence[Any]], Iterator[VariableArrays]]
+
+DEFAULT_LINE_POINTS = 200
+MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
+MIN_JUMP_RANGE_FRACTION = 0.01  # relative to the range of a line
+MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
+SINGULARITY_GRID_FACTORS = 1 + np.array(
+    [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
+)  # grid points, relative to the singular value
+TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
+SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
+MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
+MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
+SPLINE_MEAN_CHI_SQUARED = (
+    0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
+)
+MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
+MIN_SPLINE_LINE_POINTS = 5
+_LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
 
 
 def describe_optima_at_edges(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
@@ -88,8 +106,9 @@ def solve(scenario: AbstractScenario, progress: ProgressCallback | None = None) 
     `corrections`, the dataset includes standard deviations and biases at N, after the integer number of steps nearest
     to N t (`theory.online.student_fluctuations`).
 
-    `StoredExamples`: R, eps_g and kappa in the limit of each learner (`theory.stored_examples.replica_theory`), NaN
-    where the limit does not exist. They do not depend on the number of updates, which is infinite in this limit.
+    `StoredExamples`: R, eps_g and kappa in the limit of each learner, NaN where the limit does not exist
+    (`theory.stored_examples.learning_curves_and_bounds`). They do not depend on the number of updates, which is
+    infinite in this limit.
     `Boosting`: bounds on stages, eps_g and advantage at this N and P (`theory.classification.boosting`).
 
     `Risk`: the replica-symmetric minimum with the residual of its equations (`statmech.convex`), NaN where there is no
@@ -133,7 +152,7 @@ def solve(scenario: AbstractScenario, progress: ProgressCallback | None = None) 
 
 
 def solve_each(scenario: AbstractScenario) -> xr.Dataset:
-    """Solve the lines of a scenario in separate calls, for example one for each rule or learner.
+    """Solve the theory lines of a scenario in separate calls, for example one for each rule or learner.
 
     The compiled program of a line can then be reused for every selection of lines.
     """
@@ -168,7 +187,7 @@ def _solve_groups(
     dataset = make_empty_dataset(scenario, seeds=None, title="statmech theory", **attributes)
     arrays = get_variable_arrays(dataset)
     solve_group = getattr(solver, "solve_line", solver.solve) if as_lines else solver.solve
-    solutions = chain.from_iterable(solve_group(scenario, group) for group in groups)
+    solutions = chain.from_iterable(_solve_at_best_controls(solve_group, scenario, group) for group in groups)
     # products are small: additional BLAS threads mostly wait for each other, which triples the time of descents
     with use_one_blas_thread():
         for cell, values in zip(cells, report_progress(solutions, len(cells), progress), strict=True):
@@ -180,6 +199,22 @@ def _solve_groups(
     if remarks := describe_optima_at_edges(scenario, dataset, solver):
         dataset.attrs["edges"] = "\n".join(remarks)
     return dataset
+
+
+def _solve_at_best_controls(
+    solve_group: CellSolver, scenario: AbstractScenario, cells: Sequence[Any]
+) -> Iterator[VariableArrays]:
+    """Solve cells with an `optimal` key at their best control, which the solution includes."""
+    if "control" not in scenario.theory_only_variables:
+        return solve_group(scenario, cells)
+    from theory.control.optimal_controls import add_best_controls  # imported late: needs JAX
+
+    t, names = np.asarray(scenario.t, float), [*scenario.optimal_keys]
+    controlled_cells, optima = zip(*add_best_controls(cells, scenario.t[-1]), strict=True)
+    return (
+        variables | (best.make_variables(names, t) if best else {})
+        for variables, best in zip(solve_group(scenario, controlled_cells), optima, strict=True)
+    )
 
 
 def get_solver(scenario: AbstractScenario) -> Any:
@@ -196,34 +231,15 @@ class ScenarioMethodSolver:
     SOURCE = "the scenario's own equations"
 
     @staticmethod
-    def solve(scenario: AbstractScenario, cells: Sequence[Any]) -> Iterator[dict[str, np.ndarray]]:
+    def solve(scenario: AbstractScenario, cells: Sequence[Any]) -> Iterator[VariableArrays]:
         """Return the variables of each cell."""
         assert scenario.solve is not None  # other scenarios have a module in `theory`
         return ({name: np.asarray(value) for name, value in scenario.solve(cell).items()} for cell in cells)
 
 
-DEFAULT_LINE_POINTS = 200
-MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
-MIN_JUMP_RANGE_FRACTION = 0.01  # relative to the range of a line
-MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
-SINGULARITY_GRID_FACTORS = 1 + np.array(
-    [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
-)  # grid points, relative to the singular value
-TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
-SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
-MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
-MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
-SPLINE_MEAN_CHI_SQUARED = (
-    0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
-)
-MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
-MIN_SPLINE_LINE_POINTS = 5
-_LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
-
-
 @contextmanager
 def cache_theory_lines() -> Iterator[None]:
-    """Solve each line at most once within this block.
+    """Solve each theory line at most once within this block.
 
     Charts of a report and figures that request the same line share one solution.
 
@@ -304,7 +320,7 @@ def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) ->
 
 
 def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
-    """Replace sampled values by splines on a fine grid along an axis.
+    """Replace sampled values of theory lines by splines on a fine grid along an axis.
 
     The splines stay within the standard errors of the samples.
     """
@@ -331,7 +347,7 @@ def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
 
 
 def _evaluate_spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.ndarray) -> np.ndarray:
-    """Evaluate a smoothing spline through values with these standard errors.
+    """Evaluate the spline of a theory line through values with these standard errors.
 
     Straight lines are used if all errors are 0. Points outside the range of finite values are NaN.
     """
@@ -351,7 +367,7 @@ def break_at_declared_transitions(scenario: AbstractScenario, lines: xr.Dataset,
 
 
 def break_lines_at_jumps(lines: xr.Dataset, axis: str, transitions: xr.DataArray) -> xr.Dataset:
-    """Insert NaN into lines where variables jump at transitions along an axis.
+    """Insert NaN into theory lines where variables jump at transitions along an axis.
 
     Parameters
     ----------
@@ -390,7 +406,7 @@ def break_lines_at_jumps(lines: xr.Dataset, axis: str, transitions: xr.DataArray
 
 
 def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition: xr.DataArray) -> xr.DataArray:
-    """Insert a transition into a line, with NaN if the line jumps there.
+    """Insert a transition into a theory line, with NaN if the line jumps there.
 
     The value becomes NaN only for the entries that `has_transition` marks. Points just above the transition are also
     NaN while they lie between the two states. Iterations are slow there and have not reached the other state after the
@@ -427,7 +443,7 @@ def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition
 
 
 def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -> dict[str, Any] | None:
-    """Return the config of the scenario on a dense grid, or None if no such grid is possible."""
+    """Return the scenario's config on the dense grid of a theory line, or None if no such grid is possible."""
     config, ignores = scenario.config(), scenario.keys_ignored_by_theory
     values = np.asarray(config.get(axis, ()))
     zipped = [name for group in scenario.zipped for name in group]
@@ -463,7 +479,7 @@ def _choose_ignored_key_values(config: dict[str, Any], ignores: dict[str, Any]) 
 
 
 def make_line_grid(values: np.ndarray, max_points: int, integer: bool = False) -> np.ndarray:
-    """Make an increasing grid from the smallest to the largest of these values.
+    """Make an increasing grid for theory lines from the smallest to the largest of these values.
 
     >>> make_line_grid(np.array([1, 11]), 200, integer=True)
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11])

@@ -56,7 +56,7 @@ class MeasuredStabilities(NamedTuple):
 
 
 def standardise_stabilities(stabilities: np.ndarray, y: np.ndarray) -> MeasuredStabilities:
-    """Standardise the stabilities of each class.
+    """Standardise the measured stabilities of each class, the anchor of a learning curve.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def compute_anchored_errors(
 def _compute_class_errors(
     means: np.ndarray, ratio: np.ndarray, standardised: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Return the errors (2, P) of both classes from their mean stabilities (2, P).
+    """Return the errors (2, P) of both classes on an anchored curve, from their mean stabilities (2, P).
 
     A fraction `ratio` (P,) of the variance of the stabilities has the measured distribution, the rest is Gaussian.
     """
@@ -216,7 +216,7 @@ class SquaredErrorScale(ErrorScale):
 def move_curve_to_errors(
     P: np.ndarray, curve: PredictedCurve, measured: MeasuredErrors, curve_at_measured: PredictedCurve, scale: ErrorScale
 ) -> np.ndarray:
-    """Shift a curve so that it passes through the measured errors.
+    """Shift an anchored learning curve so that it passes through the measured errors.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def compute_log_error_ratios(measured: MeasuredErrors, theory: np.ndarray, scale
 def judge_theory(
     measured: MeasuredErrors, curve_at_measured: PredictedCurve, scale: ErrorScale, num_wrong: float
 ) -> str:
-    """Return the verdict on theory: "good", "moved", "unsure", or "too few errors to measure".
+    """Return the verdict on theory and its anchored curve: "good", "moved", "unsure", or "too few errors to measure".
 
     Parameters
     ----------

@@ -51,6 +51,7 @@ from statmech.numerics.root_finding import find_zeros
 
 # one point suffices below a precision of 1e-12, where ln alpha is linear in ln precision
 SCANNED_LOG_PRECISIONS = np.array([np.log(1e-50), *np.linspace(np.log(1e-12), np.log(1e20), 321)])
+ERROR_CHANGE_REL_TOL = 1e-14  # smaller relative changes per step count as converged
 MIN_ALPHA_RELATIVE_DROP = 1e-9  # smaller relative decreases of alpha are rounding errors
 
 
@@ -104,7 +105,7 @@ def solve_bayes_overlap(teacher: Teacher, weights: WeightDistribution, alpha: np
 
 
 def find_bayes_state(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray) -> BayesOptimalState:
-    """Find the state with the largest free entropy at each alpha (A,)."""
+    """Find the Bayes-optimal state, which has the largest free entropy, at each alpha (A,)."""
     alpha = np.asarray(alpha, float)
     candidates = find_stable_states(teacher, weights, alpha)
     best = np.argmax(
@@ -139,30 +140,9 @@ def free_entropy(teacher: Teacher, weights: WeightDistribution, alpha: np.ndarra
     return 0.5 * precision * mse - weights.mutual_information(precision) + alpha * teacher.mean_log_evidence(mse)
 
 
-def find_transition_alphas(teacher: Teacher, weights: WeightDistribution) -> tuple[float, float]:
-    """Find the information-theoretic and algorithmic thresholds (alpha_it, alpha_alg), or NaN.
-
-    Free entropies are equal at alpha_it, and alpha(precision) has its first maximum at alpha_alg.
-
-    >>> from statmech.convex.teachers import SignTeacher
-    >>> from statmech.convex.weight_distributions import Binary
-    >>> [round(alpha, 9) for alpha in find_transition_alphas(SignTeacher(), Binary())]
-    [1.24468399, 1.492631818]
-    """
-    scan = scan_stationary_states(teacher, weights)
-    first = scan.rising_parts[0]
-    if (
-        len(scan.rising_parts) == 1 and first.log_precision[-1] == SCANNED_LOG_PRECISIONS[-1]
-    ):  # alpha(precision) is monotone
-        limit = scan.recovery_alpha if _is_noiseless(teacher) else np.nan
-        return limit, limit
-    highest = float(np.exp(first.log_alpha[-1]))
-    return _find_equal_entropy_alpha(teacher, weights, scan, highest), highest
-
-
 @cache
 def scan_stationary_states(teacher: Teacher, weights: WeightDistribution) -> StationaryStateScan:
-    """Scan the stationary states alpha(precision), and split them into branches at the turning points."""
+    """Scan the stationary states of Bayes-optimal inference, and split their line at its turning points."""
     line = _compute_stationary_line(teacher, weights, SCANNED_LOG_PRECISIONS)
     turns = [
         _refine_turning_point(teacher, weights, index, sign) for index, sign in _find_turning_points(line.log_alpha)
@@ -176,7 +156,7 @@ def scan_stationary_states(teacher: Teacher, weights: WeightDistribution) -> Sta
             )
         )
     unbounded = float(np.exp(line.log_alpha[-1]))
-    return StationaryStateScan(tuple(parts), weights.continuous_fraction if _is_noiseless(teacher) else unbounded)
+    return StationaryStateScan(tuple(parts), weights.continuous_fraction if is_noiseless(teacher) else unbounded)
 
 
 def _compute_stationary_line(
@@ -187,13 +167,13 @@ def _compute_stationary_line(
     return StationaryStateLine(log_precision, log_precision - np.log(information))
 
 
-def _is_noiseless(teacher: Teacher) -> bool:
+def is_noiseless(teacher: Teacher) -> bool:
     """Return True if outputs determine the teacher's field exactly."""
     return isinstance(teacher, LinearTeacher) and teacher.noise == 0
 
 
 def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
-    """Find alternating maxima (+1) and minima (-1) of a sequence (L,), as pairs of index and sign.
+    """Find the turning points of a line of Bayes-optimal states, as pairs of index and sign: maximum +1, minimum -1.
 
     Changes of at most `MIN_ALPHA_RELATIVE_DROP` are ignored.
     """
@@ -209,7 +189,7 @@ def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _refine_turning_point(teacher: Teacher, weights: WeightDistribution, index: int, sign: int) -> float:
-    """Compute the logarithm of the precision at the turning point near this index of the scan."""
+    """Compute the logarithm of the precision at the turning point near this index of a scan of Bayes-optimal states."""
     low, high = (
         SCANNED_LOG_PRECISIONS[max(index - 1, 0)],
         SCANNED_LOG_PRECISIONS[min(index + 1, len(SCANNED_LOG_PRECISIONS) - 1)],
@@ -224,7 +204,7 @@ def _refine_turning_point(teacher: Teacher, weights: WeightDistribution, index: 
 def _solve_states_on_rising_part(
     part: StationaryStateLine, teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray
 ) -> BayesOptimalState:
-    """Solve for the states on one rising branch of alpha(precision) at each alpha."""
+    """Solve for the states of Bayes-optimal inference on one rising branch of alpha(precision) at each alpha."""
     height, log_alpha = np.maximum.accumulate(part.log_alpha), np.log(alpha)
     covered = (log_alpha >= height[0]) & (log_alpha < height[-1])
     state = BayesOptimalState(*(np.full(alpha.shape, np.nan) for _ in BayesOptimalState._fields))
@@ -245,80 +225,9 @@ def _describe_recovered_state(
     recovery_alpha: float, teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray
 ) -> BayesOptimalState:
     """Describe the recovered teacher as a state, which exists for alpha >= `recovery_alpha`."""
-    evidence = np.inf if _is_noiseless(teacher) else teacher.mean_log_evidence(np.zeros(1))[0]
+    evidence = np.inf if is_noiseless(teacher) else teacher.mean_log_evidence(np.zeros(1))[0]
     entropy = alpha * evidence - weights.mutual_information(np.exp(SCANNED_LOG_PRECISIONS[-1:]))[0]
     return BayesOptimalState(*(np.where(alpha >= recovery_alpha, value, np.nan) for value in (0.0, np.inf, entropy)))
-
-
-def _find_equal_entropy_alpha(
-    teacher: Teacher, weights: WeightDistribution, scan: StationaryStateScan, max_alpha: float
-) -> float:
-    """Find the alpha where the free entropy of a later state equals the free entropy of the first state."""
-    from scipy.optimize import brentq
-
-    if _is_noiseless(teacher):
-        return scan.recovery_alpha
-
-    def gain(log_alpha: float) -> float:
-        first_entropy, *later_entropies = (
-            state.free_entropy[0] for state in find_stable_states(teacher, weights, np.exp([log_alpha]))
-        )
-        return float(np.nanmax(later_entropies) - first_entropy)
-
-    lowest = min([scan.recovery_alpha, *(float(np.exp(part.log_alpha[0])) for part in scan.rising_parts[1:])])
-    low, high = np.log(max(lowest, 1e-9 * max_alpha)) + 1e-12, np.log(max_alpha) - 1e-12
-    return float(np.exp(brentq(gain, low, high, xtol=1e-15)))
-
-
-ERROR_CHANGE_REL_TOL = 1e-14  # smaller relative changes per step count as converged
-
-
-class Transitions(NamedTuple):
-    """Thresholds of first-order transitions, NaN if the overlap is a continuous function of alpha."""
-
-    alpha_it: float
-    alpha_alg: float
-
-
-def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Transitions:
-    r"""Find the information-theoretic and algorithmic thresholds in alpha for recovering a teacher.
-
-    At alpha_it the state of the recovered teacher (with noise: the state of small error) has the same free entropy as
-    the state that message passing reaches from the prior. At alpha_alg, the first maximum of
-    :math:`\alpha(\hat q) = \hat q/I(\Delta(\hat q))`, it becomes the only state. For the equations see
-    `theory.convex.bayes_optimal`.
-
-    Parameters
-    ----------
-    prior : str
-        Distribution of the teacher's weights: `gauss`, `binary`, `sparse`.
-    teacher : str
-        `sign`, `probit`, `logit` or `linear`.
-    **parameters
-        Of prior and teacher: `rho`, `flip`, `noise`, `gain`.
-
-    Returns
-    -------
-    Transitions
-        `alpha_it` and `alpha_alg`, NaN if the overlap is a continuous function of alpha. They are equal if the overlap
-        reaches 1 continuously, as for Gaussian weights and outputs without noise.
-
-    Raises
-    ------
-    ScenarioError
-        For an unknown name, or a value out of bounds.
-
-    Examples
-    --------
-    >>> [round(alpha, 6) for alpha in transitions("binary")]       # Gyorgyi 1990: 1.245
-    [1.244684, 1.492632]
-    >>> [round(alpha, 6) for alpha in transitions("sparse", "linear", rho=0.4)]
-    [0.4, 0.589246]
-    >>> transitions("gauss", "logit", gain=2.0)
-    Transitions(alpha_it=nan, alpha_alg=nan)
-    """
-    cell = _make_inference_cell(prior, teacher, parameters)
-    return Transitions(*find_transition_alphas(cell.teacher, cell.weights))
 
 
 def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **parameters: float) -> np.ndarray:
@@ -354,7 +263,7 @@ def bayes_overlap(prior: str, alpha: ArrayLike, teacher: str = "sign", **paramet
     >>> (np.arccos(np.sqrt(q)) / np.pi).round(6)
     array([0.308058, 0.200685])
     """
-    cell = _make_inference_cell(prior, teacher, parameters)
+    cell = make_inference_cell(prior, teacher, parameters)
     alpha = _check_alpha(alpha)
     return solve_bayes_overlap(cell.teacher, cell.weights, alpha.reshape(-1)).reshape(alpha.shape)
 
@@ -401,7 +310,7 @@ def state_evolution(
     >>> state_evolution("gauss", 2.0, steps=4).round(4)
     array([0.    , 0.5601, 0.6737, 0.7085, 0.7208])
     """
-    cell = _make_inference_cell(prior, teacher, {**parameters, "start": start, "steps": steps})
+    cell = make_inference_cell(prior, teacher, {**parameters, "start": start, "steps": steps})
     alpha = _check_alpha(alpha)
     error = iterate_state_evolution(cell.teacher, cell.weights, alpha.reshape(-1), [start] * alpha.size, steps)
     return 1 - error.reshape(*alpha.shape, steps + 1)
@@ -443,7 +352,7 @@ def iterate_state_evolution(
 def find_message_passing_state(
     teacher: Teacher, weights: WeightDistribution, alpha: np.ndarray, starts: list[str]
 ) -> BayesOptimalState:
-    """Find the limit states (A,) of message passing.
+    """Find the states (A,) of Bayes-optimal inference that message passing reaches.
 
     Each limit is the next state of smaller error, or of larger error if the first step increases the error.
     """
@@ -461,8 +370,8 @@ def _compute_initial_errors(weights: WeightDistribution, starts: list[str]) -> n
     return np.array([error[start] for start in starts])
 
 
-def _make_inference_cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell:
-    """Make an inference cell from a prior and a teacher, with all checks of a scenario."""
+def make_inference_cell(prior: str, teacher: str, parameters: dict[str, Any]) -> InferenceCell:
+    """Make the cell of a Bayes-optimal calculation from a prior and a teacher, with all checks of a scenario."""
     cells = list(Inference(prior=prior, teacher=teacher, alpha=1.0, **parameters).cells())
     if len(cells) > 1:
         raise ScenarioError([((), "requires one prior and one teacher: use theory.solve(Inference(...)) for several")])
@@ -470,7 +379,7 @@ def _make_inference_cell(prior: str, teacher: str, parameters: dict[str, Any]) -
 
 
 def _check_alpha(alpha: ArrayLike) -> np.ndarray:
-    """Return alpha as an array of finite positive numbers, or raise `ScenarioError`."""
+    """Return the alpha of a Bayes-optimal calculation as an array, or raise `ScenarioError` if it is not positive."""
     alpha = np.asarray(alpha, float)
     if not np.all((alpha > 0) & np.isfinite(alpha)):
         raise ScenarioError([(("alpha",), "the number of examples per dimension must be finite and greater than 0")])

@@ -3,21 +3,26 @@ r"""Penalty strengths that minimise the generalization error, in the limit N -> 
 The search minimises the angle to a teacher of labels, or the error of the field of a linear teacher. In both cases this
 is the first unknown x_0 of the equations. Newton's method also gives the slope of x_0 in :math:`\ln\lambda`, and the
 best lambda is a root of this slope. Solutions are followed from a large lambda to a small one, and every change of sign
-of the slope is bracketed.
+of the slope is bracketed. `best_lambda` finds the penalties of all parameter combinations of a scenario, and theory of
+`lam: best` uses the same search, interpolated along dense lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 
 from statmech.convex.losses import Loss, Penalty, Square
 from statmech.convex.teachers import Teacher
 from statmech.convex.weight_distributions import WeightDistribution
 from statmech.inputs.input_distributions import InputPopulation
+from statmech.kinds.empirical_risk import Risk, RiskCell
+from statmech.stores.dataset import make_empty_dataset
 from theory.convex.empirical_risk import make_convex_equations
 from theory.convex.saddle_point import (
     ConvexEquations,
@@ -29,6 +34,9 @@ from theory.convex.saddle_point import (
     solve_saddle_point,
 )
 from theory.convex.thresholds import recovers_teacher
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MAX_SEARCHED_LAMBDA, MIN_SEARCHED_LAMBDA = 1e6, 1e-10  # search range for the best lambda
 MAX_SCANNED_L1_STRENGTH_RATIO = 16.0  # relative to the strength from `estimate_moderate_l1_log_lambda`
@@ -42,7 +50,84 @@ FLAT_SLOPE_TOL, L1_FLAT_SLOPE_TOL = (
 )  # smaller slopes count as 0: the error of the hinge loss is flat at small and large lambda
 EQUAL_ERROR_TOL = 1e-9  # closer generalization errors count as equal
 LOG_LAMBDA_TOL = 1e-6  # smallest step of the search, which leaves an error below 1e-10
+LAMBDA_INTERPOLATION_DEGREE = 12  # degree of the Chebyshev polynomial in ln alpha
+LAST_COEFFICIENT_REL_TOL = (
+    1e-3  # relative to the smallest lambda; the interpolation is rejected if its last coefficients are larger
+)
 SCAN_RESIDUAL_TOL = 1e-6  # loose, since the last Newton step squares the residual
+_BEST_LAMBDA_CACHE: dict[
+    tuple[Loss, Teacher, Penalty, WeightDistribution, InputPopulation | None], dict[float, float]
+] = {}
+_BEST_LAMBDA_LOCK = Lock()  # simulations in several threads share the cache
+
+
+def best_lambda(scenario: Risk) -> xr.DataArray:
+    r"""Find the penalty that minimises the generalization error, in the limit N -> infinity.
+
+    The error is measured on noiseless labels, or on the field of a linear teacher. For the square loss the best penalty
+    does not depend on alpha: it equals :math:`(1-a^2)/a^2` for labels, with :math:`a^2 = (1-2f)^2\,2/\pi` for a sign
+    teacher with flips f, and the variance of the noise for a linear teacher.
+
+    Parameters
+    ----------
+    scenario : Risk
+        The learner, teacher and inputs. `lam` and `N` are ignored.
+
+    Returns
+    -------
+    xarray.DataArray
+        On the sweep axes except lam and N: 0 where the error decreases as the penalty vanishes, infinite where it
+        still decreases at lam = 1e6, NaN where the equations were not solved.
+
+    Examples
+    --------
+    >>> from statmech.kinds.empirical_risk import Risk
+    >>> scenario = Risk(loss=["square", "logistic"], alpha=3, flip=[0, 0.1], seeds=2)
+    >>> best_lambda(scenario).values.round(6)
+    array([[0.570796, 1.454369],
+           [0.009296, 0.32169 ]])
+    """
+    config = scenario.config()
+    if not scenario.sized:
+        config["N"] = config["N"][0] if isinstance(config["N"], list) else config["N"]
+    single = Risk(**{**config, "lam": 1.0})
+    lambdas = make_empty_dataset(single, seeds=None).lam_best
+    groups: dict[Any, list[RiskCell]] = {}
+    for cell in single.cells():
+        groups.setdefault(cell.loss_setting, []).append(cell)
+    for members in groups.values():
+        for cell, lam in zip(members, find_best_group_lambdas(members), strict=True):
+            lambdas[cell.index] = lam
+    return lambdas.drop_vars(["lam", "P", *([] if scenario.sized else ["N"])], errors="ignore").rename("best_lambda")
+
+
+def find_best_group_lambdas(cells: Sequence[RiskCell]) -> list[float]:
+    """Find the best lambda of each cell, where all cells have the same setting."""
+    setting, alphas = cells[0].loss_setting, [cell.alpha for cell in cells]
+    best = get_cached_best_lambdas(*setting.learner, alphas, setting.inputs)
+    return [best[alpha] for alpha in alphas]
+
+
+def interpolate_best_lambdas(cells: Sequence[RiskCell]) -> list[float]:
+    """Find the best lambda of each cell by polynomial interpolation in ln alpha.
+
+    Every alpha is solved if the polynomial does not converge. Near the best lambda, the error changes only by
+    about 1e-6 if lambda changes by 1 %.
+    """
+    alphas = np.array([cell.alpha for cell in cells], float)
+    if len(set(alphas)) <= LAMBDA_INTERPOLATION_DEGREE:
+        return find_best_group_lambdas(cells)
+    setting, ends = cells[0].loss_setting, [np.log(alphas.min()), np.log(alphas.max())]
+
+    def solve_alphas(log_alpha: np.ndarray) -> np.ndarray:
+        return find_best_lambda(*setting.learner, np.exp(log_alpha), setting.inputs)
+
+    interpolation = Chebyshev.interpolate(solve_alphas, LAMBDA_INTERPOLATION_DEGREE, ends)
+    line = interpolation(np.log(alphas))
+    # the last coefficients are not small if there are NaN, infinities, jumps or kinks
+    if np.all(np.abs(interpolation.coef[-2:]) <= LAST_COEFFICIENT_REL_TOL * line.min()):
+        return line.tolist()
+    return find_best_group_lambdas(cells)
 
 
 def find_best_lambda(
@@ -178,19 +263,13 @@ def get_cached_best_lambdas(
     return cached_lambdas
 
 
-_BEST_LAMBDA_CACHE: dict[
-    tuple[Loss, Teacher, Penalty, WeightDistribution, InputPopulation | None], dict[float, float]
-] = {}
-_BEST_LAMBDA_LOCK = Lock()  # simulations in several threads share the cache
-
-
 def cap_infinite_lambda(best_lambda: float) -> float:
     """Replace an infinite best lambda by the upper bound of the search."""
     return min(best_lambda, MAX_SEARCHED_LAMBDA)
 
 
 def _compute_slope_signs(slopes: np.ndarray, values: np.ndarray, flat: float) -> np.ndarray:
-    """Compute the signs of the slopes (points, batch) in order of decreasing lambda.
+    """Compute the signs of the error's slopes (points, batch) on a scan of decreasing lambda.
 
     Where the slope is 0, the sign is taken from the change of the error since the previous point. If the error has not
     changed, the previous sign is kept. At the first point, a slope of 0 gets the sign -1.
@@ -221,7 +300,7 @@ ScanPoint = tuple[np.ndarray, SaddlePointSolution]  # ln lambda (batch,), and th
 
 
 def _scan_lambda(equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float) -> list[ScanPoint]:
-    """Solve the equations on a grid of decreasing lambda."""
+    """Solve the equations on a grid of decreasing lambda, to bracket the best lambda."""
     log_lam = np.full(len(alpha), np.log(MAX_SEARCHED_LAMBDA))
     stride = L1_LOG_LAMBDA_SCAN_STEP if l1_fraction else LOG_LAMBDA_SCAN_STEP
     if l1_fraction:
@@ -249,7 +328,7 @@ def select_scan_points(scan: list[ScanPoint], indices: np.ndarray, elements: np.
 def _find_slope_root(
     equations: PenaltyEquations, alpha: np.ndarray, l1_fraction: float, low: ScanPoint, high: ScanPoint, flat: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find a root of the slope in ln lambda by Chandrupatla's method, and x_0 at this root.
+    """Find the minimum of the error between two lambdas, a root of its slope, by Chandrupatla's method, and x_0 there.
 
     Parameters
     ----------
@@ -303,7 +382,7 @@ def _update_bracket(new: np.ndarray, bracket: np.ndarray, past_root: np.ndarray)
 
 
 def _compute_step_fraction(bracket: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Compute the next step by inverse quadratic interpolation if it is safe, else by bisection.
+    """Compute the next step of the search for the best lambda, by inverse quadratic interpolation or bisection.
 
     The step is a fraction of the bracket.
     """

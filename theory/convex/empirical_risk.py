@@ -81,7 +81,7 @@ def solve_loss_minimum(
     lam: np.ndarray,
     inputs: InputPopulation | None = None,
 ) -> LearnerState:
-    """Compute the state at the minimum of the penalised loss for each alpha and lambda (batch,).
+    """Compute a learner's state at the minimum of its penalised loss for each alpha and lambda (batch,).
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def solve_loss_minimum(
 def _describe_recovered_teacher(
     equations: ConvexEquations, penalty: Penalty, weights: WeightDistribution, alpha: np.ndarray
 ) -> LearnerState:
-    """Describe students that equal the teacher.
+    """Describe minima of a penalised loss that equal the teacher.
 
     V is 0 for a loss with a kink.
     """
@@ -134,7 +134,7 @@ def _describe_recovered_teacher(
 def _iterate_phases(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> Iterator[tuple[np.ndarray, PhaseSolver]]:
-    """Yield the batch elements of each phase with the solver of this phase.
+    """Yield the batch elements of each phase of a loss's minimum, with the solver of this phase.
 
     The phases are: all weights 0 due to an l1 norm, a penalty, and no penalty below, above and at the interpolation
     threshold.
@@ -157,7 +157,7 @@ def _iterate_phases(
 def _describe_zero_weights(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
-    """Describe students with all weights 0, which guess at random."""
+    """Describe minima of a penalised loss with all weights 0, which guess at random."""
     nans, zeros, coin = np.full(len(alpha), np.nan), 0 * alpha, 0 * alpha + 0.5
     if isinstance(equations.teacher, LabelTeacher):
         return LearnerState(
@@ -190,7 +190,7 @@ def _solve_unpenalised(
 def _solve_interpolating(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
-    """Compute the state in the limit of a vanishing penalty, where students fit all examples."""
+    """Compute the minimum of a loss in the limit of a vanishing penalty, where students fit all examples."""
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
         return LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
@@ -205,7 +205,7 @@ def _solve_interpolating(
 def _describe_diverging_students(
     equations: ConvexEquations, alpha: np.ndarray, lam: np.ndarray, l1_fraction: float
 ) -> LearnerState:
-    """Describe students at the interpolation threshold, where their length diverges."""
+    """Describe the minimum of a loss at the interpolation threshold, where the students' length diverges."""
     unknown = LearnerState(*(np.full(len(alpha), np.nan) for _ in LearnerState._fields))
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None or limit_loss.low < limit_loss.high:
@@ -226,7 +226,7 @@ def describe_state(
     point: PenaltyPoint,
     reported_loss: Loss | None = None,
 ) -> LearnerState:
-    """Compute the order parameters and errors of learners from a solution of the equations.
+    """Compute the order parameters and errors at a loss's minimum from a solution of the saddle-point equations.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def _describe_student_of_labels(
     point: PenaltyPoint,
     reported_loss: Loss,
 ) -> LearnerState:
-    """Describe the students of a label teacher."""
+    """Describe the students that minimise a loss of a teacher's labels."""
     teacher = equations.teacher
     assert isinstance(teacher, LabelTeacher)
     training = average_label_training_loss(equations.loss, teacher, x, reported_loss)
@@ -282,7 +282,7 @@ def _describe_student_of_outputs(
     point: PenaltyPoint,
     reported_loss: Loss,
 ) -> LearnerState:
-    """Describe the students of a linear teacher."""
+    """Describe the students that minimise a loss of a linear teacher's outputs."""
     training = average_residual_training_loss(equations.loss, x, reported_loss)
     student, nans = equations.describe_student(x, alpha, point), np.full_like(x[0], np.nan)
     t = np.exp(student.log_tan)

@@ -60,11 +60,22 @@ PANEL_SLOPE_FLOOR, SLOPE_ROUNDING_ERROR = (
     1e-15,
 )  # absolute, and relative to the larger slope
 MIN_PANEL_WIDTH = 1e-9  # stops the bisection at bends that the loss does not declare
+NODES_PER_FIELD_PANEL = 20
+FINE_GAUSSIAN_PANEL_EDGES = np.array(
+    [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
+)  # in standard deviations
+COARSE_GAUSSIAN_PANEL_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
+SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # units: width of the teacher's sigmoid
+LOSS_TAIL_PANEL_OFFSETS = np.array(
+    [1.5, 5.0, 15.0, 40.0]
+)  # from p(h = 0) to the right, for one-sided tails of the loss
+PANEL_EDGE_PROX_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
+LOG_TAN_DIFFERENCE_STEP = 1e-7  # for the forward difference of the teacher's response
 
 
 @cache
 def find_loss_panel_edges(loss: Loss) -> tuple[float, ...]:
-    """Return increasing panel edges that cover [-15, 15] and include 0, the kinks and the bends.
+    """Return panel edges for averages over examples, which cover [-15, 15] and include 0, the kinks and the bends.
 
     >>> from statmech.convex.losses import Hinge
     >>> find_loss_panel_edges(Hinge())
@@ -92,7 +103,7 @@ def is_piecewise_quadratic(loss: Loss) -> bool:
 
 
 def _find_outer_edges(loss: Loss, sign: int) -> list[float]:
-    """Find panel edges beyond 15 (sign = 1) or -15, up to where the slope stops changing notably."""
+    """Find panel edges for averages over examples beyond 15 (sign = 1) or -15, while the loss's slope still changes."""
     ends = [sign * size for size in OUTER_PANEL_EDGES]
     if _is_panel_resolved(loss, *sorted((ends[0], ends[-1]))):
         return []
@@ -103,7 +114,7 @@ def _find_outer_edges(loss: Loss, sign: int) -> list[float]:
 
 
 def _find_inner_edges(loss: Loss, low: float, high: float) -> list[float]:
-    """Find the edges between `low` and `high` by bisection until the quadrature is exact."""
+    """Find panel edges for averages over examples by bisection from `low` to `high` until the quadrature is exact."""
     if high - low < MIN_PANEL_WIDTH * max(1.0, abs(low)) or _is_panel_resolved(loss, low, high):
         return []
     middle = 0.5 * (low + high)
@@ -111,7 +122,7 @@ def _find_inner_edges(loss: Loss, low: float, high: float) -> list[float]:
 
 
 def _is_panel_resolved(loss: Loss, low: float, high: float) -> bool:
-    """Return True if quadrature of the curvature reproduces the rise of the slope on this panel."""
+    """Return True if quadrature of a loss's curvature over a panel of examples' fields gives the rise of its slope."""
     x, weight = make_composite_rule(np.array([low, high]), NODES_PER_LOSS_PANEL)
     rise = float(weight @ loss.curvature(x))
     before, after = _get_one_sided_slope(loss, low, side=1), _get_one_sided_slope(loss, high, side=0)
@@ -125,19 +136,6 @@ def _is_panel_resolved(loss: Loss, low: float, high: float) -> bool:
 def _get_one_sided_slope(loss: Loss, x: float, side: int) -> float:
     """Return the slope at x, which is the left (side = 0) or right (side = 1) slope if x is a kink."""
     return float(loss.one_sided_slopes(x)[side] if x in loss.kinks else loss.slope(np.array(x)))
-
-
-NODES_PER_FIELD_PANEL = 20
-FINE_GAUSSIAN_PANEL_EDGES = np.array(
-    [-GAUSSIAN_CUTOFF, -4.0, -1.5, -0.5, -0.1, 0.0, 0.1, 0.5, 1.5, 4.0, GAUSSIAN_CUTOFF]
-)  # in standard deviations
-COARSE_GAUSSIAN_PANEL_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
-SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # units: width of the teacher's sigmoid
-LOSS_TAIL_PANEL_OFFSETS = np.array(
-    [1.5, 5.0, 15.0, 40.0]
-)  # from p(h = 0) to the right, for one-sided tails of the loss
-PANEL_EDGE_PROX_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
-LOG_TAN_DIFFERENCE_STEP = 1e-7  # for the forward difference of the teacher's response
 
 
 class FieldNodes(NamedTuple):
@@ -253,7 +251,7 @@ def _average_loss_and_error(nodes: FieldNodes, weight: np.ndarray, reported_loss
 
 
 def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
-    """Compute the probability that a student at this angle misclassifies a fresh, possibly noisy label."""
+    """Average the label error of a student at this angle over fresh, possibly noisy examples."""
     batch_index, z, dz, _ = _make_panel_nodes(
         np.minimum(make_label_panel_edges(COARSE_GAUSSIAN_PANEL_EDGES, teacher, np.exp(log_tan)), 0.0)
     )
@@ -264,7 +262,7 @@ def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.
 def compute_label_densities(
     teacher: LabelTeacher, log_tan: np.ndarray, Q: np.ndarray, h: np.ndarray, with_slope: bool = False
 ) -> ChannelDensities:
-    """Compute the density of a student's aligned field, and the response of a label teacher.
+    """Compute the density of a student's aligned field over the examples, and the response of a label teacher.
 
     Parameters
     ----------
@@ -298,7 +296,7 @@ def compute_residual_densities(s: np.ndarray, h: np.ndarray) -> ChannelDensities
 
 
 def make_label_panel_edges(gaussian_edges: np.ndarray, teacher: LabelTeacher, tan: np.ndarray) -> np.ndarray:
-    """Return sorted quadrature panel edges (batch, edges) for a label teacher, in units of Q.
+    """Return sorted panel edges (batch, edges) for averages over labelled examples, in units of Q.
 
     The given Gaussian edges are combined with edges around the teacher's sigmoid.
     """
@@ -338,7 +336,7 @@ def make_field_nodes(
 
 
 def _make_smooth_nodes(loss: Loss, V: np.ndarray, h_edges: np.ndarray, include_flat: bool = False) -> FieldNodes:
-    """Make quadrature nodes in p, the field after training, between the kinks of the loss."""
+    """Make nodes for averages over examples in p, the field after training, between the kinks of the loss."""
     edges = _convert_edges_to_p(loss, V, h_edges)
     left, right = loss.one_sided_slopes(edges)
     mask = include_flat | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # flat panels have end slopes 0
@@ -349,7 +347,7 @@ def _make_smooth_nodes(loss: Loss, V: np.ndarray, h_edges: np.ndarray, include_f
 
 
 def _convert_edges_to_p(loss: Loss, V: np.ndarray, h_edges: np.ndarray) -> np.ndarray:
-    """Map panel edges from h to p, and add edges where the loss changes its shape."""
+    """Map panel edges for averages over examples from h to p, and add edges where the loss changes its shape."""
     p = prox(loss, h_edges, V[:, None], PANEL_EDGE_PROX_REL_TOL)
     inner = np.array([0.0, *loss.kinks, *loss.bends])
     if not is_piecewise_quadratic(loss):
@@ -360,7 +358,7 @@ def _convert_edges_to_p(loss: Loss, V: np.ndarray, h_edges: np.ndarray) -> np.nd
 
 
 def _make_kink_nodes(loss: Loss, kink: float, V: np.ndarray, h_edges: np.ndarray) -> FieldNodes:
-    """Make quadrature nodes on the interval of h that training maps to a kink of the loss."""
+    """Make nodes for averages over examples on the interval of h that training maps to a kink of the loss."""
     left, right = loss.one_sided_slopes(kink)
     edges = np.clip(h_edges, (kink + V * left)[:, None], (kink + V * right)[:, None])
     low, high = h_edges[:, :1], h_edges[:, -1:]
@@ -370,7 +368,7 @@ def _make_kink_nodes(loss: Loss, kink: float, V: np.ndarray, h_edges: np.ndarray
 
 
 def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
-    """Make Gauss-Legendre nodes on the panels between edges (batch, edges).
+    """Make Gauss-Legendre nodes for averages over examples on the panels between edges (batch, edges).
 
     Returns the batch index of each panel, the nodes, their weights and their rounding errors. Panels of width 0 and
     panels outside `mask` are omitted.
@@ -385,7 +383,7 @@ def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tupl
 
 
 def _compute_averages(nodes: FieldNodes, channel: ChannelDensities) -> np.ndarray:
-    """Compute the averages A, B, C and <h g> over the nodes."""
+    """Compute the averages A, B, C and <h g> over examples from the nodes."""
     pull = channel.h_density * nodes.h_weights * nodes.g
     return nodes.sum_terms_per_batch_element(
         channel.h_density * nodes.one_minus_dp_dh_weights,
@@ -396,7 +394,7 @@ def _compute_averages(nodes: FieldNodes, channel: ChannelDensities) -> np.ndarra
 
 
 def _compute_average_slopes(nodes: FieldNodes, channel: ChannelDensities) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the derivatives of averages with respect to ln Q and ln V.
+    """Compute the derivatives of the averages over examples with respect to ln Q and ln V.
 
     Returns the derivatives of (B, C) for ln Q, the derivatives of (B, C, <h g>) for ln V, and <h^2 (1 - dp/dh)>.
     """

@@ -89,6 +89,13 @@ from theory.convex.saddle_point import (
 )
 from theory.convex.weight_averages import LinearisedEquations
 
+CLUSTER_ZERO_LIMIT_START_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
+CLUSTER_LOG_LAMBDA_SCAN_STEP = np.log(4.0)  # step in ln lambda
+NUM_SCAN_POINTS_PER_REFINEMENT = 9
+CLASS_FRACTION_STEP_COUNTS = (6, 24)  # the second number is used if the first fails
+CLUSTER_LOG_LAMBDA_TOL = 1e-4  # sufficient, since the error is quadratic in ln lambda near its minimum
+AveragesWithSlopes = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
+
 
 class ClusterStabilities(NamedTuple):
     """Distribution of the stabilities of fresh examples."""
@@ -142,7 +149,7 @@ def average_over_clusters(loss: Loss, clusters: TwoClusters, stabilities: Cluste
 def average_cluster_training_loss(
     loss: Loss, clusters: TwoClusters, stabilities: ClusterStabilities, reported_loss: Loss
 ) -> TrainingAverages:
-    """Average the loss `reported_loss` and the label error over the training examples.
+    """Average the loss `reported_loss` and the label error over the training examples of both clusters.
 
     Parameters
     ----------
@@ -173,14 +180,6 @@ def _make_cluster_nodes(
     return nodes, z, normal_density(z) / Q[nodes.panel_batch_index, None]
 
 
-CLUSTER_ZERO_LIMIT_START_LAMBDA = 1e-6  # Newton's method starts from this solution to reach the limit lambda = 0
-CLUSTER_LOG_LAMBDA_SCAN_STEP = np.log(4.0)  # step in ln lambda
-NUM_SCAN_POINTS_PER_REFINEMENT = 9
-CLASS_FRACTION_STEP_COUNTS = (6, 24)  # the second number is used if the first fails
-CLUSTER_LOG_LAMBDA_TOL = 1e-4  # sufficient, since the error is quadratic in ln lambda near its minimum
-AveragesWithSlopes = tuple[np.ndarray, np.ndarray]  # A, B, C and E (4, batch), and their derivatives (4, k, batch)
-
-
 @dataclass(frozen=True, eq=False)
 class ClusterEquations:
     """Saddle-point equations of a loss of stabilities on two clusters.
@@ -193,7 +192,7 @@ class ClusterEquations:
     intercept: bool = False
 
     def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations:
-        """Compute the residuals and their derivatives at the unknowns x (k, batch)."""
+        """Compute the residuals of the equations of two clusters and their derivatives at the unknowns x (k, batch)."""
         with np.errstate(all="ignore"):  # steps that give NaN are rejected later
             averages = self._compute_averages(x)
             side, slopes = self._linearise_weights(averages, x, alpha, np.exp(point.log_lam))
@@ -222,7 +221,7 @@ class ClusterEquations:
     def _linearise_weights(
         self, averages: AveragesWithSlopes, x: np.ndarray, alpha: np.ndarray, lam: np.ndarray
     ) -> tuple[WeightSolution, np.ndarray]:
-        """Solve the equations of the weights, and return the derivatives (3, k, batch) with respect to the unknowns."""
+        """Solve the equations of the weights for two clusters, and return the derivatives (3, k, batch)."""
         (A, B, C, _), by_x = averages
         V = np.exp(x[2])
         last = np.eye(len(x))[2][:, None]
@@ -237,14 +236,14 @@ class ClusterEquations:
     def _linearise_intercept(
         self, averages: AveragesWithSlopes, x: np.ndarray, kappa: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Compute the residual of the intercept's equation, and its derivatives (k, batch) for the unknowns."""
+        """Compute the residual of the intercept's equation for two clusters, and its derivatives (k, batch)."""
         (_, B, _, E), by_x = averages
         offset = np.eye(len(x))[3][:, None]
         slopes = (by_x[3] - 0.5 * E / B * by_x[1]) / np.sqrt(B)
         return kappa * E / np.sqrt(B) - (1 - kappa) * x[3], kappa * slopes - (1 - kappa) * offset
 
     def _compute_averages(self, x: np.ndarray) -> AveragesWithSlopes:
-        """Compute A, B, C and E (4, batch), and their derivatives (4, k, batch) with respect to the unknowns."""
+        """Compute A, B, C and E (4, batch) of both clusters, and their derivatives (4, k, batch) by the unknowns."""
         values, (m_, b_, Q_, V_) = self._average_over_clusters(x)
         m, Q = np.exp(x[1] - x[0]), np.exp(x[1])
         by_x = [-m * m_, m * m_ + Q_, V_]
@@ -258,7 +257,7 @@ class ClusterEquations:
         return values, np.moveaxis(slopes, 1, 0)
 
     def compute_stabilities(self, x: np.ndarray) -> ClusterStabilities:
-        """Describe the stabilities of fresh examples, given the unknowns x (k, batch)."""
+        """Describe the stabilities of fresh examples of both clusters, given the unknowns x (k, batch)."""
         means = self.clusters.centre_distances[:, None] * np.exp(x[1] - x[0]) + CLUSTER_LABELS[
             :, None
         ] * self.compute_intercept(x)
@@ -274,7 +273,7 @@ class ClusterEquations:
         return float(np.abs(self.loss.slope(np.zeros(1)))[0]) or 1.0
 
     def compute_hebb_start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unknowns for Hebb's rule, with a ln lambda large enough for this approximation.
+        """Return the unknowns of two clusters for Hebb's rule, with a ln lambda large enough for this approximation.
 
         The returned ln lambda is at least `log_lam`.
         """
@@ -306,7 +305,7 @@ class WeightSolution(NamedTuple):
 
 
 def solve_weights(clusters: TwoClusters, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
-    """Compute the unknowns from the conjugate order parameters under an l2 penalty.
+    """Compute the unknowns of two clusters from the conjugate order parameters under an l2 penalty.
 
     Parameters
     ----------
@@ -364,7 +363,7 @@ def make_nan_state(batch_size: int) -> ClusterState:
 def solve_cluster_minimum(
     loss: Loss, clusters: TwoClusters, alpha: np.ndarray, lam: np.ndarray, intercept: bool = False
 ) -> ClusterState:
-    """Compute the state at the minimum of the penalised loss for each alpha and lambda (batch,).
+    """Compute the state at the minimum of a penalised loss on two clusters for each alpha and lambda (batch,).
 
     Parameters
     ----------
@@ -408,7 +407,7 @@ ClusterPhaseSolver = Callable[[ClusterEquations, np.ndarray, np.ndarray], Cluste
 
 
 def solve_cluster_equations(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> SaddlePointSolution:
-    """Solve the saddle-point equations at each alpha and lambda > 0 (batch,), NaN where this fails.
+    """Solve the equations of two clusters at each alpha and lambda > 0 (batch,), NaN where this fails.
 
     If switching on the intercept fails, solutions are continued from classes of equal size, which have no intercept.
 
@@ -433,7 +432,7 @@ def solve_cluster_equations(equations: ClusterEquations, alpha: np.ndarray, lam:
 def _follow_from_equal_classes(
     equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray, steps: int
 ) -> SaddlePointSolution:
-    """Continue a solution from equal classes to the given class fraction, in equal steps of its logit."""
+    """Continue a solution for two clusters from equal classes to their class fraction, in equal steps of its logit."""
     clusters, point = equations.clusters, PenaltyPoint(np.log(lam), np.ones_like(lam))
     fractions = 1 / (1 + (1 / clusters.positives - 1) ** np.linspace(0, 1, steps + 1))
     solution = solve_saddle_point(replace(equations, clusters=clusters._replace(positives=0.5)), alpha, lam, 1.0)
@@ -459,7 +458,7 @@ def _solve_clusters_unpenalised(equations: ClusterEquations, alpha: np.ndarray, 
 
 
 def _solve_clusters_interpolating(equations: ClusterEquations, alpha: np.ndarray, lam: np.ndarray) -> ClusterState:
-    """Compute the state in the limit of a vanishing penalty, where students fit all examples."""
+    """Compute the state on two clusters in the limit of a vanishing penalty, where students fit all examples."""
     limit_loss = find_minimiser_interval(equations.loss)
     if limit_loss is None:
         return make_nan_state(len(alpha))
@@ -480,7 +479,7 @@ def describe_cluster_state(
     lam: np.ndarray,
     reported_loss: Loss | None = None,
 ) -> ClusterState:
-    """Compute the order parameters and errors of learners from a solution of the equations.
+    """Compute the order parameters and errors on two clusters from a solution of the equations.
 
     Parameters
     ----------
@@ -517,7 +516,7 @@ def describe_cluster_state(
 def _compute_weight_length(
     clusters: TwoClusters, averages: np.ndarray, V: np.ndarray, alpha: np.ndarray, lam: np.ndarray
 ) -> np.ndarray:
-    """Compute the length |w|/sqrt(N) of the weight vector."""
+    """Compute the length |w|/sqrt(N) of the weight vector that separates two clusters."""
     A, B, C, _ = averages
     _, omega, nu, t, ridge = (np.asarray(part)[..., None] for part in clusters)
     D = lam * ridge + alpha * A / V * omega
@@ -560,7 +559,7 @@ def find_best_cluster_lambdas(
 
 
 def find_best_cluster_penalties(cells: Sequence[ClusterCell]) -> list[float]:
-    """Find the best lambda of each cell, where all cells have the same setting."""
+    """Find the best lambda of each cell with two clusters, where all cells have the same setting."""
     loss, clusters, intercept = cells[0].setting
     alphas = list(dict.fromkeys(cell.alpha for cell in cells))
     lambdas = find_best_cluster_lambdas(loss, clusters, np.array(alphas, float), intercept)
@@ -569,7 +568,7 @@ def find_best_cluster_penalties(cells: Sequence[ClusterCell]) -> list[float]:
 
 
 def search_best_cluster_lambdas(equations: ClusterEquations, alpha: np.ndarray) -> np.ndarray:
-    """Find the penalty that minimises the generalization error of these equations at each alpha (batch,).
+    """Find the penalty that minimises the generalization error on two clusters at each alpha (batch,).
 
     Without an intercept the error decreases with the first unknown, whose derivative is known. With an intercept the
     error depends on all unknowns, and a scan over penalties is refined around its best point.

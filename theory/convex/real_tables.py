@@ -100,6 +100,13 @@ from theory.convex.weight_averages import ModeWeightEquations, differentiate_by_
 
 MAX_PENALTY_NEWTON_STEPS = 200  # Newton's method converges from above
 SAMPLE_PENALTY_REL_TOL = 1e-14  # relative change of z in the last step
+MAX_RELATIVE_PENALTY_K = 1e6  # in units of the largest variance; at larger k the penalty dominates
+EIGENVALUE_REL_TOL = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
+MIN_CLASS_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; smaller differences between classes are due to chance
+MIN_SIGNAL_VARIANCE_RATIO = 1e-3  # (T + k T')/T relative to omega/(omega + k) at the largest variance omega
+MIN_RIDGE_PENALTY, MAX_RIDGE_PENALTY, PENALTY_SCAN_POINTS = 1e-8, 1e4, 60  # grid of the search for the best penalty
+MIN_CLASS_PENALTY, MAX_CLASS_PENALTY = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
+ERROR_MODEL_NAMES = ("auto", "clusters", "moments")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +150,7 @@ class Resolvent:
         return float(self.num_columns / np.sum(1 / self.eigenvalues))
 
     def sample_penalty(self, k: np.ndarray) -> np.ndarray:
-        """Return the penalty strength z of the sample at each k of the population (batch,).
+        """Return the penalty strength z of a table's sample at each k of the population (batch,).
 
         Newton's method finds the root of the convex function :math:`Nz/k + \\mathrm{df}(z) - n'` from above. The result
         is NaN for k up to `min_population_penalty`.
@@ -157,12 +164,6 @@ class Resolvent:
             if not np.any(np.abs(step) > SAMPLE_PENALTY_REL_TOL * z):
                 break
         return z
-
-
-MAX_RELATIVE_PENALTY_K = 1e6  # in units of the largest variance; at larger k the penalty dominates
-EIGENVALUE_REL_TOL = 1e-12  # smaller eigenvalues, relative to the largest, are rounding errors
-MIN_CLASS_SIGNAL_TO_NOISE = 0.01  # ratio of T to its noise; smaller differences between classes are due to chance
-MIN_SIGNAL_VARIANCE_RATIO = 1e-3  # (T + k T')/T relative to omega/(omega + k) at the largest variance omega
 
 
 class ClassDecomposition(NamedTuple):
@@ -179,7 +180,7 @@ class ClassDecomposition(NamedTuple):
 
 
 def make_class_decomposition(Z: np.ndarray, y: np.ndarray) -> ClassDecomposition:
-    """Decompose the rows of two classes in the eigenbasis of their common covariance.
+    """Decompose the table rows of two classes in the eigenbasis of their common covariance.
 
     Parameters
     ----------
@@ -219,7 +220,7 @@ class FreshEquations(ClusterEquations):
     table: ClassDecomposition | None = None
 
     def solve_penalised_weights(self, hats: ClusterHats, lam: np.ndarray) -> WeightSolution:
-        """Solve the equations of the weights under the penalty."""
+        """Solve the equations of the weights for fresh rows of a table under the penalty."""
         max_k = MAX_RELATIVE_PENALTY_K * self.hebb_lambda_scale
         k = np.minimum(lam / np.maximum(hats.V, lam / max_k), max_k)
         logs, slope = (
@@ -309,7 +310,7 @@ def make_fresh_equations(loss: Loss, table: ClassDecomposition, intercept: bool)
 def solve_fresh_stabilities(
     loss: Loss, table: ClassDecomposition, P: np.ndarray, lam: np.ndarray, intercept: bool
 ) -> tuple[FreshEquations, ClusterStabilities]:
-    """Solve the equations for fresh rows and return them with the stabilities of fresh rows.
+    """Solve the equations for fresh rows of a table and return them with the stabilities of these rows.
 
     The stabilities are NaN where the table does not determine them.
 
@@ -349,9 +350,6 @@ def find_best_fresh_row_penalties(loss: Loss, table: ClassDecomposition, P: np.n
     """Find the penalty with the smallest error on fresh rows at each number of examples (batch,)."""
     alpha = np.asarray(P, float) / table.resolvent.num_columns
     return search_best_cluster_lambdas(make_fresh_equations(loss, table, intercept), alpha)
-
-
-MIN_RIDGE_PENALTY, MAX_RIDGE_PENALTY, PENALTY_SCAN_POINTS = 1e-8, 1e4, 60  # grid of the search for the best penalty
 
 
 class RidgeDecomposition(NamedTuple):
@@ -403,7 +401,7 @@ def _make_decomposition_from_basis(
 
 
 def predict_squared_errors(table: RidgeDecomposition, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """Predict the mean squared error on fresh rows with noisy targets (batch,).
+    """Predict the mean squared error on fresh rows of a table with noisy targets (batch,).
 
     The error is NaN where the table does not determine it.
 
@@ -442,7 +440,7 @@ def predict_squared_training_errors(table: RidgeDecomposition, P: np.ndarray, la
 
 
 def find_best_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.ndarray:
-    """Find the penalty with the smallest squared error on fresh rows at each number of examples (batch,).
+    """Find the penalty with the smallest squared error on fresh rows of a table at each number of examples (batch,).
 
     Penalties are compared only if the table determines their error. The result is NaN if there is no such penalty.
     """
@@ -465,7 +463,7 @@ def find_best_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.nd
 
 
 def _solve_sample_penalty(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-    """Solve for the penalty strength z of the sample by bisection of ln z, NaN without a solution (batch,)."""
+    """Solve for the penalty strength z of a table's sample by bisection of ln z, NaN without a solution (batch,)."""
     low, high = np.full(P.shape, np.log(1e-14)), np.full(P.shape, np.log(1e14))
     for _ in range(100):
         z = np.exp(0.5 * (low + high))
@@ -473,10 +471,6 @@ def _solve_sample_penalty(resolvent: Resolvent, P: np.ndarray, lam: np.ndarray) 
         low, high = np.where(excess < 0, np.log(z), low), np.where(excess < 0, high, np.log(z))
     determined = resolvent.min_population_penalty * (P - resolvent.degrees_of_freedom) < resolvent.num_columns * lam
     return np.where(determined, np.exp(0.5 * (low + high)), np.nan)
-
-
-MIN_CLASS_PENALTY, MAX_CLASS_PENALTY = 1e-6, 1e6  # substitutes for a vanishing and for an infinite penalty
-ERROR_MODEL_NAMES = ("auto", "clusters", "moments")
 
 
 class RowErrorValues(NamedTuple):
@@ -537,7 +531,7 @@ class RowErrorPredictor(ABC):
         return decompose_real_table(self.table, self.intercept)
 
     def predict_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str = "auto") -> RowErrorValues:
-        """Predict the errors, NaN where the table does not determine them.
+        """Predict the errors on rows of a table, NaN where the table does not determine them.
 
         Parameters
         ----------
@@ -559,7 +553,7 @@ class RowErrorPredictor(ABC):
         return result
 
     def find_best_penalties(self, loss: Loss, P: np.ndarray, model: str = "auto") -> np.ndarray:
-        """Find the penalty (batch,) with the smallest label error, or squared error if labels are not predicted.
+        """Find the penalty (batch,) with the smallest label error on a table, or squared error without labels.
 
         Parameters
         ----------
@@ -577,7 +571,7 @@ class RowErrorPredictor(ABC):
         return MIN_CLASS_PENALTY, MAX_CLASS_PENALTY
 
     def _predict_finite_lam_errors(self, loss: Loss, P: np.ndarray, lam: np.ndarray, model: str) -> RowErrorValues:
-        """Predict the errors at finite penalties."""
+        """Predict the errors on rows of a table at finite penalties."""
         nans, square = np.full(len(P), np.nan), isinstance(loss, Square)
         state = RowErrorValues(nans, nans, nans, nans)
         if self.table.labels is not None and model != "moments":
@@ -590,7 +584,7 @@ class RowErrorPredictor(ABC):
         return state
 
     def _predict_errors_by_clusters(self, loss: Loss, P: np.ndarray, lam: np.ndarray, square: bool) -> RowErrorValues:
-        """Predict the errors by the model of two clusters, with the squared error if `square` is True."""
+        """Predict the errors on rows of a table by the model of two clusters, the squared error if `square` is True."""
         clusters, stabilities = self.solve_stabilities(loss, P, lam)
         with np.errstate(all="ignore"):
             training = average_cluster_training_loss(loss, clusters, stabilities, loss)
@@ -609,7 +603,7 @@ class FreshRowErrorPredictor(RowErrorPredictor):
         return equations.clusters, row_stabilities
 
     def positions(self, loss: Loss, P: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        r"""Compute the mean stabilities of both classes in units of their standard deviation (2, batch).
+        r"""Compute the mean stabilities of both classes of a table in units of their standard deviation (2, batch).
 
         Among P rows a fraction :math:`\pi_+ \pm \sqrt{\pi_+\pi_-/P}` has the label +1. The intercept follows this
         fraction as :math:`\partial b/\partial\pi_+ = (\langle g\rangle_+ + \langle g\rangle_-)/A = C/(2\pi_+\pi_-A)`,
@@ -651,7 +645,10 @@ class TableRowErrorPredictor(RowErrorPredictor):
 
     @cached_property
     def clusters(self) -> TwoClusters:
-        """Two clusters with the classes' means and common covariance. Directions without variance form one mode."""
+        """Two clusters with the means and the common covariance of a table's classes.
+
+        Directions without variance form one mode.
+        """
         table, n, N = self.class_decomposition, len(self.table.Z), self.table.N
         s, squares, fractions = (
             table.resolvent.eigenvalues,
@@ -665,7 +662,7 @@ class TableRowErrorPredictor(RowErrorPredictor):
 
     @cached_property
     def equations(self) -> ConvexEquations:
-        """Saddle-point equations of least squares, with the target in units of its root mean square."""
+        """Saddle-point equations of least squares, with the table's target in units of its root mean square."""
         s, (n, N) = self.ridge_decomposition.resolvent.eigenvalues, self.table.Z.shape
         variances, fractions = np.append(N * s / n, 0.0), np.append(np.full(len(s), 1 / N), (N - len(s)) / N)
         powers = np.append(self.ridge_decomposition.target_squares / (n * self.target_mean_square), 0.0)
@@ -714,7 +711,7 @@ def make_row_error_predictor(cell: LabelledRowsCell) -> RowErrorPredictor:
 
 
 def find_best_penalties(cells: Sequence[LabelledRowsCell]) -> list[float]:
-    """Find the penalty with the smallest error of each cell, NaN if undetermined or if no cell with this P needs it.
+    """Find the penalty with the smallest error on a table for each cell, NaN if undetermined or not needed at this P.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class ConvexEquations:
     weight_equations: WeightEquations
 
     def linearise(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> LinearisedEquations:
-        """Compute the residuals and their derivatives at the unknowns x (k, batch)."""
+        """Compute the residuals of the saddle-point equations and their derivatives at the unknowns x (k, batch)."""
         with np.errstate(all="ignore"):  # steps that give NaN are rejected later
             hats, parts = _linearise_hats(self._compute_averages(x), x[-1], alpha), point.l1_l2_strengths
             if isinstance(self.teacher, LabelTeacher):
@@ -104,7 +104,7 @@ class ConvexEquations:
             return self.weight_equations.linearise_for_linear_teacher(hats, x, self.noise, *parts)
 
     def describe_student(self, x: np.ndarray, alpha: np.ndarray, point: PenaltyPoint) -> StudentOrderParameters:
-        """Compute the student's order parameters at a solution x (k, batch)."""
+        """Compute the student's order parameters at a saddle point x (k, batch)."""
         forces, (l1, l2) = partial(self._compute_hats, x, alpha), point.l1_l2_strengths
         if isinstance(self.teacher, LabelTeacher):
             return self.weight_equations.describe_student_of_labels(x, forces, l2)
@@ -120,7 +120,7 @@ class ConvexEquations:
         return HatVariables(alpha * A / V, alpha * B / V**2, alpha * C / V)
 
     def has_zero_weights(self, alpha: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """Return True where the l1 norm exceeds the fields of all weights at w = 0, and so sets all weights to 0."""
+        """Return True where the l1 norm exceeds the fields of all weights at w = 0, which is then the saddle point."""
         q, m = alpha * self.initial_loss_slope**2, alpha * self.initial_loss_slope * self.label_field_correlation
         if not isinstance(self.teacher, LabelTeacher):
             (A, B, _), _ = average_over_residuals(
@@ -131,7 +131,7 @@ class ConvexEquations:
 
     @property
     def label_field_correlation(self) -> float:
-        """Correlation between a label and the teacher's field, 1 for a linear teacher."""
+        """Correlation between label and teacher's field in the saddle-point equations, 1 for a linear teacher."""
         teacher = self.teacher
         return (
             2 * float(teacher.mean_probability_slope(np.zeros(1), np.ones(1))[0])
@@ -150,7 +150,7 @@ class ConvexEquations:
         return float(np.abs(self.loss.slope(np.array([x])))[0]) or 1.0
 
     def compute_hebb_start(self, alpha: np.ndarray, log_lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the unknowns for Hebb's rule, with a ln lambda large enough for this approximation.
+        """Return the saddle point for Hebb's rule, with a ln lambda large enough for this approximation.
 
         The returned ln lambda is at least `log_lam`.
         """
@@ -167,7 +167,7 @@ class ConvexEquations:
 
 
 def _linearise_hats(averages: ExampleAverages, log_V: np.ndarray, alpha: np.ndarray) -> HatsWithSlopes:
-    """Compute the conjugate order parameters and their derivatives from the averages over examples."""
+    """Compute the conjugate order parameters of the saddle point and their derivatives from averages over examples."""
     (A, B, C), (A_x, B_x, C_x) = averages
     last = np.eye(len(A_x))[-1][:, None]
     ratio = alpha * np.exp(-log_V)
@@ -198,7 +198,7 @@ def solve_saddle_point(
 def _follow_via_l2(
     equations: PenaltyEquations, alpha: np.ndarray, target: PenaltyPoint, switch_log_lam: np.ndarray
 ) -> SaddlePointSolution:
-    """Continue an l2 solution to ln lambda = `switch_log_lam`, switch on the l1 norm, and go to the target."""
+    """Continue a saddle point with an l2 norm to ln lambda = `switch_log_lam`, switch on the l1 norm, and go on."""
     x, log_lam = equations.compute_hebb_start(alpha, switch_log_lam)
     corners = [
         PenaltyPoint(log_lam, 0 * switch_log_lam),
@@ -228,7 +228,7 @@ def follow_solution(
     end: PenaltyPoint,
     residual_tol: float = NEWTON_RESIDUAL_TOL,
 ) -> SaddlePointSolution:
-    """Continue a solution along a straight path in the penalty, with an adaptive step.
+    """Continue a saddle point along a straight path in the penalty, with an adaptive step.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def run_newton(
     point: PenaltyPoint,
     residual_tol: float = NEWTON_RESIDUAL_TOL,
 ) -> SaddlePointSolution:
-    """Run Newton's method, and return the best iterate of each batch element.
+    """Run Newton's method on saddle-point equations, and return the best iterate of each batch element.
 
     Elements stop once their residual is below `residual_tol`.
 
@@ -320,7 +320,7 @@ def run_newton(
 
 
 def _solve_cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve batches of small linear systems J (k, k, batch) by Cramer's rule.
+    """Solve the linear systems J (k, k, batch) of Newton steps to saddle points by Cramer's rule.
 
     The solutions (r, k, batch) are NaN or infinite where J is singular.
     """
@@ -331,7 +331,7 @@ def _solve_cramer(J: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def determinant(J: np.ndarray) -> np.ndarray:
-    """Compute the determinants (...) of small matrices (k, k, ...)."""
+    """Compute the determinants (...) of the small Jacobians (k, k, ...) of saddle-point equations."""
     if len(J) == 2:
         return J[0, 0] * J[1, 1] - J[0, 1] * J[1, 0]
     if len(J) > 3:

@@ -1,4 +1,4 @@
-r"""Thresholds in alpha for linear separability of labels and for exact recovery of the teacher by an l1 norm.
+r"""Thresholds in alpha: linear separability, recovery of the teacher, and Bayes-optimal transitions.
 
 **Recovery** means that the minimum of a loss of noiseless outputs is the teacher itself. Then s and V
 (`theory.convex.saddle_point`) are 0 at a fixed ratio. Let :math:`\sigma` be the slope of the loss next to its kink at
@@ -37,12 +37,16 @@ where n is the fraction of nonzero weights. Since :math:`\alpha - n = \tau M'(\t
 the minimum of M, as :math:`(\alpha-\alpha_c)^{-1/2}`.
 
 **Tables of thresholds.** `separability` and `l1_recovery` compute the thresholds for arrays of parameters.
+
+**Transitions.** `transitions` finds the alpha where the recovered teacher becomes the Bayes-optimal state, and the
+alpha where message passing reaches it (`theory.convex.bayes_optimal`).
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +60,16 @@ from statmech.inputs.covariance_modes import Modes
 from statmech.inputs.input_distributions import InputPopulation
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.parameters.parameter_fields import get_parameters
+from theory.convex.bayes_optimal import (
+    SCANNED_LOG_PRECISIONS,
+    StationaryStateScan,
+    find_stable_states,
+    is_noiseless,
+    make_inference_cell,
+    scan_stationary_states,
+)
 
+LABEL_TEACHER_NAMES = tuple(name for name, kind in TEACHERS.items() if issubclass(kind, LabelTeacher))
 MAX_THRESHOLD_DEVIATIONS = 40.0  # upper end of root brackets, in standard deviations
 
 
@@ -69,7 +82,7 @@ def recovers_teacher(
     lam: np.ndarray,
     inputs: InputPopulation | None = None,
 ) -> np.ndarray:
-    """Return True where the minimum of the penalised loss is the teacher itself, as an array (batch,).
+    """Return True above the recovery threshold, where the minimum of the penalised loss is the teacher (batch,).
 
     Parameters
     ----------
@@ -95,7 +108,7 @@ def recovers_teacher(
 def _recovers_isotropic(
     kink_slope: float, penalty: Penalty, weights: WeightDistribution, alpha: float, lam: float
 ) -> bool:
-    """Return True if isotropic inputs recover the teacher, for a loss with the slope `kink_slope` next to its kink."""
+    """Return True above the recovery threshold of isotropic inputs, for a slope `kink_slope` next to the kink."""
     if lam == 0 and alpha >= 1:
         return True
     if lam == 0:
@@ -106,7 +119,7 @@ def _recovers_isotropic(
 
 
 def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float) -> bool:
-    """Return True if inputs of unequal variance recover the teacher under an l2 penalty."""
+    """Return True above the recovery threshold of inputs of unequal variance under an l2 penalty."""
     rank = modes.rank_fraction
     if lam == 0 or kink_slope == 0 or alpha <= rank:
         return lam == 0 and alpha >= rank
@@ -117,7 +130,7 @@ def _recovers_in_modes(kink_slope: float, modes: Modes, alpha: float, lam: float
 
 
 def _is_recovery_stable(weights: WeightDistribution, alpha: float, l1: float, l2: float, kink_slope: float) -> bool:
-    """Return True if iterating the saddle-point equations reduces a small error."""
+    """Return True above the recovery threshold, where iterating the saddle-point equations reduces a small error."""
     rho = sum(fraction for fraction, mean, variance in weights.pieces if mean or variance)
     if alpha <= rho:
         return False
@@ -134,7 +147,7 @@ def _is_recovery_stable(weights: WeightDistribution, alpha: float, l1: float, l2
 
 
 def compute_response_at_recovery(penalty: Penalty, weights: WeightDistribution, alpha: float) -> float:
-    """Compute the product of curvature and V for a smooth loss that recovers the teacher as the penalty vanishes.
+    """Compute the product of curvature and V for a smooth loss above its recovery threshold as the penalty vanishes.
 
     >>> from statmech.convex.weight_distributions import Gauss
     >>> (
@@ -171,7 +184,7 @@ def _find_soft_threshold(alpha: float, rho: float) -> float:
 
 
 def _solve_residual_cutoff(alpha: float, rho: float, l1: float) -> float:
-    """Solve the equation of V for the residual cutoff u, with `l1` in units of the slope of the loss."""
+    """Solve a recovery threshold's equation of V for the residual cutoff u, with `l1` in units of the loss's slope."""
     from scipy.optimize import brentq
 
     def excess(u: float) -> float:
@@ -206,7 +219,7 @@ def _soft_threshold_mean_square(tau: float) -> float:
 
 
 def _penalty_gradient_mean_square(weights: WeightDistribution, l1: float, l2: float) -> float:
-    """Compute the mean square of l1 sgn(w) + l2 w, with zero weights counted as 0."""
+    """Compute the mean square of l1 sgn(w) + l2 w for a recovery threshold, with zero weights counted as 0."""
     total = l2 * l2
     for fraction, mean, variance in weights.pieces:
         width = np.sqrt(variance)
@@ -228,7 +241,7 @@ def get_recovery_threshold(teacher: Teacher, penalty: Penalty, weights: WeightDi
 
 @cache
 def find_l1_recovery_threshold(rho: float) -> float:
-    """Compute the alpha required to recover weights with a nonzero fraction rho by the minimum l1 norm.
+    """Compute the threshold in alpha for recovering weights with a nonzero fraction rho by the minimum l1 norm.
 
     >>> round(find_l1_recovery_threshold(0.4), 6)
     0.749739
@@ -243,9 +256,6 @@ def find_l1_recovery_threshold(rho: float) -> float:
 
     tau = brentq(pull, 0.0, MAX_THRESHOLD_DEVIATIONS, xtol=1e-15, rtol=1e-14)
     return float(rho * (1 + tau * tau) + (1 - rho) * _soft_threshold_mean_square(tau))
-
-
-LABEL_TEACHER_NAMES = tuple(name for name, kind in TEACHERS.items() if issubclass(kind, LabelTeacher))
 
 
 def separability(
@@ -300,7 +310,7 @@ def separability(
 
 
 def _check_label_teacher(name: str, parameters: dict[str, ArrayLike]) -> type[LabelTeacher]:
-    """Return the class of a label teacher after checking the given parameters."""
+    """Return the class of the label teacher of a separability threshold after checking the given parameters."""
     kind = TEACHERS.get(name)
     if kind is None or not issubclass(kind, LabelTeacher):
         raise ScenarioError([(("teacher",), f"must be one of {', '.join(LABEL_TEACHER_NAMES)}, not {name}")])
@@ -315,7 +325,7 @@ def _check_label_teacher(name: str, parameters: dict[str, ArrayLike]) -> type[La
 
 
 def l1_recovery(rho: ArrayLike) -> np.ndarray:
-    r"""Compute the alpha required to recover sparse weights from noiseless outputs by the minimum l1 norm.
+    r"""Compute the threshold in alpha for recovering sparse weights from noiseless outputs by the minimum l1 norm.
 
     .. math:: \alpha_c = \min_\tau\,\left\{\rho(1+\tau^2)
               + 2(1-\rho)\left[(1+\tau^2)\Phi(-\tau) - \tau\varphi(\tau)\right]\right\}
@@ -347,3 +357,92 @@ def l1_recovery(rho: ArrayLike) -> np.ndarray:
     if bad.size:
         raise ScenarioError([(("rho",), f"must be greater than 0 and at most 1, not {bad[0]:g}")])
     return np.array([find_l1_recovery_threshold(value) for value in rho.ravel().tolist()]).reshape(rho.shape)[()]
+
+
+class Transitions(NamedTuple):
+    """Thresholds of first-order transitions, NaN if the overlap is a continuous function of alpha."""
+
+    alpha_it: float
+    alpha_alg: float
+
+
+def transitions(prior: str, teacher: str = "sign", **parameters: float) -> Transitions:
+    r"""Find the information-theoretic and algorithmic thresholds in alpha for recovering a teacher.
+
+    At alpha_it the state of the recovered teacher (with noise: the state of small error) has the same free entropy as
+    the state that message passing reaches from the prior. At alpha_alg, the first maximum of
+    :math:`\alpha(\hat q) = \hat q/I(\Delta(\hat q))`, it becomes the only state. For the equations see
+    `theory.convex.bayes_optimal`.
+
+    Parameters
+    ----------
+    prior : str
+        Distribution of the teacher's weights: `gauss`, `binary`, `sparse`.
+    teacher : str
+        `sign`, `probit`, `logit` or `linear`.
+    **parameters
+        Of prior and teacher: `rho`, `flip`, `noise`, `gain`.
+
+    Returns
+    -------
+    Transitions
+        `alpha_it` and `alpha_alg`, NaN if the overlap is a continuous function of alpha. They are equal if the overlap
+        reaches 1 continuously, as for Gaussian weights and outputs without noise.
+
+    Raises
+    ------
+    ScenarioError
+        For an unknown name, or a value out of bounds.
+
+    Examples
+    --------
+    >>> [round(alpha, 6) for alpha in transitions("binary")]       # Gyorgyi 1990: 1.245
+    [1.244684, 1.492632]
+    >>> [round(alpha, 6) for alpha in transitions("sparse", "linear", rho=0.4)]
+    [0.4, 0.589246]
+    >>> transitions("gauss", "logit", gain=2.0)
+    Transitions(alpha_it=nan, alpha_alg=nan)
+    """
+    cell = make_inference_cell(prior, teacher, parameters)
+    return Transitions(*find_transition_alphas(cell.teacher, cell.weights))
+
+
+def find_transition_alphas(teacher: Teacher, weights: WeightDistribution) -> tuple[float, float]:
+    """Find the information-theoretic and algorithmic thresholds (alpha_it, alpha_alg), or NaN.
+
+    Free entropies are equal at alpha_it, and alpha(precision) has its first maximum at alpha_alg.
+
+    >>> from statmech.convex.teachers import SignTeacher
+    >>> from statmech.convex.weight_distributions import Binary
+    >>> [round(alpha, 9) for alpha in find_transition_alphas(SignTeacher(), Binary())]
+    [1.24468399, 1.492631818]
+    """
+    scan = scan_stationary_states(teacher, weights)
+    first = scan.rising_parts[0]
+    if (
+        len(scan.rising_parts) == 1 and first.log_precision[-1] == SCANNED_LOG_PRECISIONS[-1]
+    ):  # alpha(precision) is monotone
+        limit = scan.recovery_alpha if is_noiseless(teacher) else np.nan
+        return limit, limit
+    highest = float(np.exp(first.log_alpha[-1]))
+    return _find_equal_entropy_alpha(teacher, weights, scan, highest), highest
+
+
+def _find_equal_entropy_alpha(
+    teacher: Teacher, weights: WeightDistribution, scan: StationaryStateScan, max_alpha: float
+) -> float:
+    """Find the threshold where the free entropy of a later state equals the free entropy of the first state."""
+    from scipy.optimize import brentq
+
+    if is_noiseless(teacher):
+        return scan.recovery_alpha
+
+    def gain(log_alpha: float) -> float:
+        first_entropy, *later_entropies = (
+            state.free_entropy[0] for state in find_stable_states(teacher, weights, np.exp([log_alpha]))
+        )
+        return float(np.nanmax(later_entropies) - first_entropy)
+
+    lowest = min([scan.recovery_alpha, *(float(np.exp(part.log_alpha[0])) for part in scan.rising_parts[1:])])
+    low, high = np.log(max(lowest, 1e-9 * max_alpha)) + 1e-12, np.log(max_alpha) - 1e-12
+    return float(np.exp(brentq(gain, low, high, xtol=1e-15)))

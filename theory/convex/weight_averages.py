@@ -65,12 +65,14 @@ from statmech.inputs.covariance_modes import Modes
 from statmech.numerics.gaussian import normal_cdf, normal_density
 
 LOG_DIFFERENCE_STEP = 1e-3  # gives fourth-order differences an error of 1e-12
+MAX_WEIGHT_DEVIATIONS = 10.0  # in standard deviations; a fraction 1e-23 of the weights is larger
+PRIOR_PENALTY_RATIO_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
 
 
 def compute_label_unknown_logs(
     weights: WeightDistribution | None, q: np.ndarray, m: np.ndarray, l1: np.ndarray
 ) -> np.ndarray:
-    """Compute ln tan(theta), ln(D Q) and ln(D V) (3, batch) from the conjugate order parameters q and m.
+    """Compute ln tan(theta), ln(D Q) and ln(D V) (3, batch) as averages over weights, from the conjugates q and m.
 
     Pass None as `weights` if the penalty has no l1 norm.
     """
@@ -88,7 +90,7 @@ def compute_label_unknown_logs(
 def compute_output_unknown_logs(
     weights: WeightDistribution | None, V: np.ndarray, q: np.ndarray, l1: np.ndarray, l2: np.ndarray
 ) -> np.ndarray:
-    """Compute the logarithms (2, batch) of the mean square of D (w - w*) and of D V.
+    """Compute the logarithms (2, batch) of D V and the mean square of D (w - w*), as averages over weights.
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ def differentiate_by_logs(function: Callable[[np.ndarray], np.ndarray], logs: np
 def _compute_soft_threshold_moments(
     mean: np.ndarray, width: np.ndarray, l1: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Average the slope, value and square of the soft-thresholding function over a normal variable."""
+    """Average the slope, value and square of a soft-thresholded weight over its normal field."""
     up, down = (mean - l1) / width, (-mean - l1) / width
     right, left = normal_cdf(up), normal_cdf(down)
     first = up * right + normal_density(up) - down * left - normal_density(down)
@@ -134,7 +136,7 @@ def _compute_soft_threshold_moments(
 def _compute_clipped_mean_square(
     mean: np.ndarray, width: np.ndarray, l1: np.ndarray, outside: np.ndarray
 ) -> np.ndarray:
-    """Compute the mean square of a normal variable clipped to [-l1, l1]."""
+    """Average the square of a weight's normal field, clipped to [-l1, l1]."""
     low, high = (-l1 - mean) / width, (l1 - mean) / width
     inside = mean**2 * (normal_cdf(high) - normal_cdf(low)) + 2 * mean * width * (
         normal_density(low) - normal_density(high)
@@ -148,9 +150,6 @@ def _integrate_gaussian_square(k: np.ndarray) -> np.ndarray:
 
     values: np.ndarray = 0.5 * np.sign(k) * gammainc(1.5, 0.5 * k * k)
     return values
-
-
-MAX_WEIGHT_DEVIATIONS = 10.0  # in standard deviations; a fraction 1e-23 of the weights is larger
 
 
 class LinearisedEquations(NamedTuple):
@@ -337,9 +336,6 @@ class IsotropicWeightEquations(WeightEquations):
         return l1 > np.max(max_fields, axis=0)
 
 
-PRIOR_PENALTY_RATIO_REL_TOL = 1e-12  # smaller differences between modes are rounding errors
-
-
 class _ModeResponses(NamedTuple):
     """Responses r and penalty ratios lambda_a / D of the modes, as arrays (modes, batch)."""
 
@@ -395,14 +391,14 @@ class ModeWeightEquations(WeightEquations):
         return np.broadcast_to(self.modes.ridge, self.modes.variances.shape)
 
     def _compute_responses(self, V: np.ndarray, l2: np.ndarray) -> _ModeResponses:
-        """Compute the responses of all modes, 0 for directions without variance."""
+        """Compute the responses of the weights in all modes, 0 for directions without variance."""
         omega = self.modes.variances[:, None]
         penalty = self._mode_penalties[:, None] * l2
         D = np.where(omega > 0, penalty + omega * V, 1.0)
         return _ModeResponses(omega / D, np.where(omega > 0, penalty / D, 1.0))
 
     def _sum_over_modes(self, responses: _ModeResponses) -> _ModeTotals:
-        """Compute the sums over modes that enter the equations."""
+        """Compute the sums over modes that enter the equations of the weights."""
         p, nu, S = self.modes.powers, self.modes.shares, self.signal_fraction
         p1 = p @ responses.r
         spread = p @ (responses.r - p1 / S) ** 2 + (1 - S) / S * p1**2
@@ -411,7 +407,7 @@ class ModeWeightEquations(WeightEquations):
     def _differentiate_mode_sums(
         self, responses: _ModeResponses, totals: _ModeTotals, response_slopes: np.ndarray
     ) -> _ModeTotals:
-        """Differentiate the sums with respect to a parameter.
+        """Differentiate the sums over modes in the equations of the weights with respect to a parameter.
 
         The derivatives of the responses r are `response_slopes` (modes, batch). The derivative of the field error is
         returned as 0, since callers compute it.
@@ -508,7 +504,7 @@ class ModeWeightEquations(WeightEquations):
     def _compute_R_and_weight_length(
         self, hats: HatVariables, responses: _ModeResponses
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Compute R and the length of the weight vector.
+        """Compute R and the length of the weight vector from sums over modes.
 
         R is NaN if the teacher is not in the space of inputs.
         """

@@ -16,18 +16,17 @@ from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weight_distributions import WeightDistribution
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from theory.convex.bayes_optimal import solve_bayes_overlap
-from theory.convex.best_penalty import (
+from theory.convex.best_lambda import find_best_group_lambdas, interpolate_best_lambdas
+from theory.convex.empirical_risk import solve_loss_minimum
+from theory.convex.thresholds import get_recovery_threshold
+from theory.kinds.cell_groups import (
     CellVariables,
-    find_best_group_lambdas,
     get_example_ratio,
     get_sample_size,
-    interpolate_best_lambdas,
     omit_unused_penalties,
     solve_penalised_cells,
 )
-from theory.convex.best_penalty import searched_penalties as searched_penalties
-from theory.convex.empirical_risk import solve_loss_minimum
-from theory.convex.thresholds import get_recovery_threshold
+from theory.kinds.cell_groups import searched_penalties as searched_penalties
 
 SOURCE = "replica-symmetric, N -> infinity"
 LINE_POINTS = 60  # style: ok
@@ -52,14 +51,14 @@ def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[CellVariab
 
 
 def _solve_points(cell: RiskCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping[str, np.ndarray | float]:
-    """Return the variables of a setting at each alpha and lambda (batch,)."""
+    """Return the theoretical variables of a risk cell at each alpha and lambda (batch,)."""
     setting = cell.loss_setting
     state = solve_loss_minimum(*setting.learner, alpha, lam, setting.inputs)._asdict()
     return state | {"R_bayes": _compute_bayes_cosines(cell, alpha.tolist()), "alpha_c": _compute_critical_alpha(cell)}
 
 
 def _compute_bayes_cosines(cell: RiskCell, alphas: list[float]) -> np.ndarray | float:
-    """Return the cosine of the Bayes-optimal student at each alpha, or NaN for inputs of unequal variance."""
+    """Return the Bayes-optimal cosine of a risk cell at each alpha, or NaN for inputs of unequal variance."""
     if cell.loss_setting.inputs:
         return np.nan
     cosines = _compute_bayes_cosine(cell.teacher, cell.weights, tuple(dict.fromkeys(alphas)))
@@ -75,7 +74,7 @@ def _compute_bayes_cosine(
 
 
 def _compute_critical_alpha(cell: RiskCell) -> float:
-    """Return the critical alpha of separability, or of weight recovery by an l1 norm.
+    """Return the critical alpha of a risk cell: for separability, or for recovery by an l1 norm.
 
     Labels are separable below this alpha. Sparse weights are recovered from noiseless outputs above it.
     """

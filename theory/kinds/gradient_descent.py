@@ -77,7 +77,7 @@ def _get_ratio_alpha_lambda(cell: DescentCell) -> RatioAlphaLambda:
 def _compute_reference_errors(
     setting: LossSetting, points: tuple[RatioAlphaLambda, ...]
 ) -> dict[RatioAlphaLambda, CellVariables]:
-    """Compute errors at the minimum, at the best penalty, and of the Bayes-optimal student."""
+    """Compute a descent's reference errors: at the minimum, at the best penalty, and of the Bayes-optimal student."""
     ratio, alpha, lam = np.array(points).T
     loss, teacher, _, weights = setting.learner
     bayes = np.arccos(np.sqrt(solve_bayes_overlap(teacher, weights, ratio))) / np.pi

@@ -9,7 +9,6 @@ import numpy as np
 from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network import Network, NetworkCell
 from statmech.students.network_error import specialisation
-from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.networks import anisotropic_inputs
 from theory.networks.order_parameter_equations import compute_generalization_error, solve_cells
 from theory.networks.perfect_learning import MAX_REFINED_ERROR, refine_small_errors
@@ -19,9 +18,8 @@ MIN_ACCURATE_ERROR = 1e-7  # smaller eps_g have lost digits: times are added bet
 FIRST_ADDED_TIME, ADDED_TIME_RATIO = 0.1, 1.1  # geometric grid of added times
 
 
-@solve_at_best_controls
 def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the theoretical variables of each cell in order, empty for cells without equations."""
+    """Return the theoretical variables of each network in order, empty for cells without equations."""
     t, solvable = np.asarray(scenario.t, float), [cell for cell in cells if not cell.unsolved]
     equal, unequal = ([cell for cell in solvable if cell.inputs.isotropic == same] for same in (True, False))
     variables = {True: iter(_solve_isotropic(equal, t)), False: iter(_solve_structured(unequal, t))}
@@ -29,7 +27,7 @@ def solve(scenario: Network, cells: Sequence[NetworkCell]) -> Iterator[dict[str,
 
 
 def _solve_structured(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
-    """Solve cells with inputs of unequal variance, whose errors follow from the fields."""
+    """Solve cells of networks with inputs of unequal variance, whose errors follow from the fields."""
     return [
         _compute_variables(cell, weights) | {"eps_g": compute_generalization_error(cell, fields, T)}
         for cell, (weights, fields, T) in zip(cells, anisotropic_inputs.solve_cells(cells, t), strict=True)
@@ -37,7 +35,7 @@ def _solve_structured(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[
 
 
 def _solve_isotropic(cells: Sequence[NetworkCell], t: np.ndarray) -> list[dict[str, np.ndarray]]:
-    """Solve cells with isotropic inputs.
+    """Solve cells of networks with isotropic inputs.
 
     Times are added if an error becomes small between two recorded times.
     """
@@ -78,7 +76,7 @@ def attributes(scenario: Network) -> dict[str, str]:
 
 
 def _compute_variables(cell: NetworkCell, units: StudentUnits) -> dict[str, np.ndarray]:
-    """Return the variables of one cell from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
+    """Return the theoretical variables of a network from its units R (..., K, M), Q (..., K, K) and v (..., K)."""
     return {
         "eps_g": compute_generalization_error(cell, units),
         **units._asdict(),

@@ -15,7 +15,7 @@ SOURCE = "order-parameter equations, N -> infinity"
 
 
 def solve(scenario: OnlineClusters, cells: Sequence[OnlineClusterCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the theoretical variables of each cell in order.
+    """Return the theoretical variables of each cell with clusters learnt online, in order.
 
     Cells that differ only in N share their equations.
     """
@@ -39,7 +39,7 @@ def _make_equation_key(cell: OnlineClusterCell) -> tuple[Any, ...]:
 def _compute_variables(
     cell: OnlineClusterCell, trajectory: ClusterTrajectory, times: Sequence[float]
 ) -> dict[str, np.ndarray]:
-    """Return a student's trajectory, and Bayes-optimal errors for the same number of examples."""
+    """Return the trajectory of a student of clusters learnt online, and Bayes-optimal errors for its examples."""
     clusters = cell.clusters_with_modes
     bayes = [compute_best_plane_error(compute_learnt_separation(clusters, t), clusters.positives) for t in times]
     known_error = compute_best_plane_error(clusters.separation, clusters.positives)

@@ -16,9 +16,7 @@ from statmech.runtime.devices import has_jax
 from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.students import student_geometry
 from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
-from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.online import anisotropic_inputs
-from theory.online.anisotropic_inputs import WeightAndFieldStudents
 from theory.online.ensemble_errors import compute_vote_error
 from theory.online.student_states import Students
 
@@ -32,9 +30,8 @@ if has_jax():  # imported early: `theory.solve` sets up the folder of compiled p
 SOURCE = "order-parameter equations, N -> infinity"
 
 
-@solve_at_best_controls
 def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the theoretical variables of each cell in order.
+    """Return the theoretical variables of each cell of online perceptrons, in order.
 
     Exchangeable students obey the same equations for every K > 1. Corrections are evaluated at the step nearest to N t,
     which a simulation records.
@@ -59,7 +56,7 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
 
 
 def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Solve cells in order, for N -> infinity without corrections."""
+    """Solve cells of online perceptrons in order, for N -> infinity without corrections."""
     isotropic = [cell for cell in cells if not cell.inputs.has_unequal_variances]
     structured = [cell for cell in cells if cell.inputs.has_unequal_variances]
     first = _compute_variables(isotropic, _solve_distinct_cells(_solve_isotropic, isotropic, scenario.t), scenario.gram)
@@ -74,7 +71,7 @@ def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) 
 
 
 def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[Students]:
-    """Solve the students of cells with isotropic inputs.
+    """Solve the online perceptrons of cells with isotropic inputs.
 
     Cells are solved in parallel, or by the equations of a single mode if JAX is missing.
     """
@@ -100,7 +97,7 @@ def _round_to_step_times(times: Sequence[float], N: int) -> tuple[float, ...]:
 
 
 def _add_recorded_corrections(values: dict[str, np.ndarray], recorded: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Add corrections for the recorded steps to values at the exact times.
+    """Add corrections for the recorded steps of online perceptrons to values at the exact times.
 
     The change of a value between these times is added to its bias.
     """
@@ -114,7 +111,7 @@ def _add_recorded_corrections(values: dict[str, np.ndarray], recorded: dict[str,
 def _solve_distinct_cells(
     solve: Callable[..., list[Any]], cells: Sequence[OnlineCell], times: Sequence[float]
 ) -> list[Any]:
-    """Solve each distinct cell once, and return a solution for every cell.
+    """Solve each distinct cell of online perceptrons once, and return a solution for every cell.
 
     Cells with the same equations share a solution.
     """
@@ -128,7 +125,7 @@ def _solve_distinct_cells(
 def _solve_with_corrections(
     cells: Sequence[OnlineCell], times: Sequence[float], gram: bool
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Solve cells at given times, including corrections of order 1/N."""
+    """Solve cells of online perceptrons at given times, including corrections of order 1/N."""
     from theory.online.trajectories import solve_with_fluctuations  # imported late, also below: corrections need JAX
 
     solutions = _solve_distinct_cells(solve_with_fluctuations, cells, times)
@@ -152,7 +149,7 @@ def _solve_with_corrections(
 def _compute_student_corrections(
     cells: Sequence[OnlineCell], solutions: Sequence[tuple[Students, StudentFluctuations]]
 ) -> list[dict[str, np.ndarray]]:
-    """Compute the corrections (times, K) of the students of each cell.
+    """Compute the corrections (times, K) of the online perceptrons of each cell.
 
     Cells with the same number of distinct students share one call.
     """
@@ -185,29 +182,31 @@ def _get_single_student_corrections(student: dict[str, np.ndarray]) -> dict[str,
 def _compute_pair_corrections(
     cells: Sequence[OnlineCell], students: Sequence[Students], times: Sequence[float]
 ) -> dict[int, dict[str, np.ndarray]]:
-    """Compute the corrections that require pairs of students, by cell index.
+    """Compute the corrections of online perceptrons that require pairs of students, by cell index.
 
     The corrections apply to cells with equal students and K > 1. Cells that differ in K and N share their pairs.
     """
-    from theory.online.ensemble_fluctuations import compute_ensemble_corrections as ensemble_corrections
-    from theory.online.ensemble_fluctuations import get_max_averaged_students
-    from theory.online.ensemble_fluctuations import solve_pair_fluctuations as solve_pairs
+    from theory.online.ensemble_fluctuations import (
+        compute_ensemble_corrections,
+        get_max_averaged_students,
+        solve_pair_fluctuations,
+    )
 
     members = [index for index, cell in enumerate(cells) if cell.has_equal_starts and cell.K > 1]
     pairs: dict[Any, PairFluctuations] = {}
     corrections_by_cell = {}
     for index in members:
         cell, key = cells[index], (*_make_equation_key(cells[index]), get_max_averaged_students(cells[index]))
-        pairs[key] = pairs[key] if key in pairs else solve_pairs(cell, times)
+        pairs[key] = pairs[key] if key in pairs else solve_pair_fluctuations(cell, times)
         theta, c = student_geometry.angle_from_versine(students[index].y)[:, 0], students[index].c[:, 0]
-        values = ensemble_corrections(theta, c, cell.K, cell.N, pairs[key])
+        values = compute_ensemble_corrections(theta, c, cell.K, cell.N, pairs[key])
         student_values = {name: np.repeat(values[name][:, None], cell.K, axis=-1) for name in ("q_std", "q_bias")}
         corrections_by_cell[index] = values | student_values
     return corrections_by_cell
 
 
 def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
-    """Return a key of everything that determines a cell's equations and initial conditions."""
+    """Return a key of all that determines the equations and initial conditions of a cell of online perceptrons."""
     students = min(cell.K, 2) if cell.has_equal_starts else cell.K
     inputs = (
         (cell.inputs, cell.N if cell.inputs.modes_depend_on_N else None) if cell.inputs.has_unequal_variances else ()
@@ -217,9 +216,9 @@ def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
 
 
 def _compute_field_variables(
-    cells: Sequence[OnlineCell], solutions: Sequence[WeightAndFieldStudents], scenario: Scenario
+    cells: Sequence[OnlineCell], solutions: Sequence[anisotropic_inputs.WeightAndFieldStudents], scenario: Scenario
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the variables of each cell with anisotropic inputs.
+    """Yield the theoretical variables of each cell of online perceptrons with anisotropic inputs.
 
     Errors follow from the fields, whose R, q and length have separate names.
     """
@@ -232,7 +231,7 @@ def _compute_field_variables(
 
 
 def _compute_weight_variables(cell: OnlineCell, students: Students, gram: bool) -> dict[str, np.ndarray]:
-    """Return all variables of the weights except the errors of the ensemble."""
+    """Return all theoretical variables of online perceptrons' weights except the errors of the ensemble."""
     if cell.has_equal_starts:
         return _get_equal_student_variables(cell.K, students, gram)
     parallel, perpendicular = _get_unequal_components(students)
@@ -250,7 +249,7 @@ def _copy_to_field_variables(values: dict[str, np.ndarray]) -> dict[str, np.ndar
 def _compute_variables(
     cells: Sequence[OnlineCell], students: list[Students], gram: bool
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the variables of each cell.
+    """Yield the theoretical variables of each cell of online perceptrons.
 
     Cells with equal students are computed together.
     """
@@ -266,7 +265,7 @@ def _compute_variables(
 def _compute_equal_ensembles(
     K: Sequence[int], solutions: Sequence[Students], gram: bool
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the variables of each cell with equal students.
+    """Yield the theoretical variables of each cell of equal online perceptrons.
 
     Errors are computed in one call, other variables in one call per K.
     """
@@ -290,7 +289,7 @@ def _compute_equal_ensembles(
 
 
 def _get_equal_student_variables(K: int, students: Students, gram: bool) -> dict[str, np.ndarray]:
-    """Return all variables of equal students except the errors of the ensemble.
+    """Return all theoretical variables of equal online perceptrons except the errors of the ensemble.
 
     One student represents all K, and arrays may have any leading axes.
     """
@@ -338,7 +337,7 @@ def _compute_components(theta: np.ndarray, length: np.ndarray, c: np.ndarray) ->
 
 
 def _fill_pair_matrices(c: np.ndarray, K: int) -> np.ndarray:
-    """Return K x K matrices of transverse cosines from the values for pairs.
+    """Return K x K matrices of transverse cosines of online perceptrons from the values for pairs.
 
     Pairs are the upper triangle, row by row.
     """

@@ -21,7 +21,7 @@ def attributes(scenario: OnlineRows) -> dict[str, str]:
 
 
 def solve(scenario: OnlineRows, cells: Sequence[OnlineRowsCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the theoretical variables of each cell in order."""
+    """Yield the theoretical variables of each cell with table rows learnt online, in order."""
     if problems := list(scenario.find_input_file_problems()):
         raise ScenarioError(problems)
     tables = {cell.inputs: cell.table for cell in cells}

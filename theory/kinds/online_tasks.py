@@ -8,15 +8,13 @@ import numpy as np
 
 from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
 from statmech.students.student_geometry import angle_from_versine
-from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.online.several_tasks import TaskStudent, solve_cells
 
 SOURCE = "order-parameter equations, N -> infinity"
 
 
-@solve_at_best_controls
 def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the theoretical variables of each cell in order."""
+    """Return the theoretical variables of each cell with several tasks learnt online, in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
     return (
         _compute_variables(student) | {"task_share": cell.compute_task_fractions(scenario.t)}

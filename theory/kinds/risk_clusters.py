@@ -11,20 +11,20 @@ import numpy as np
 
 from statmech.convex.separability_thresholds import compute_cluster_separability_threshold
 from statmech.kinds.risk_clusters import ClusterCell, Clusters
-from theory.convex.best_penalty import (
-    CellVariables,
-    get_example_ratio,
-    get_sample_size,
-    omit_unused_penalties,
-    solve_penalised_cells,
-)
-from theory.convex.best_penalty import searched_penalties as searched_penalties
 from theory.convex.gaussian_clusters import (
     compute_best_plane_error,
     compute_learnt_separation,
     find_best_cluster_penalties,
     solve_cluster_minimum,
 )
+from theory.kinds.cell_groups import (
+    CellVariables,
+    get_example_ratio,
+    get_sample_size,
+    omit_unused_penalties,
+    solve_penalised_cells,
+)
+from theory.kinds.cell_groups import searched_penalties as searched_penalties
 
 SOURCE = "replica-symmetric, N -> infinity"
 
@@ -47,7 +47,7 @@ def solve_line(scenario: Clusters, cells: Sequence[ClusterCell]) -> Iterator[Cel
 
 
 def _solve_points(cell: ClusterCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping[str, np.ndarray | float]:
-    """Return the variables of a setting at each alpha and lambda (batch,)."""
+    """Return the theoretical variables of a risk cell with two clusters at each alpha and lambda (batch,)."""
     loss, clusters, intercept = cell.setting
     separations = (compute_learnt_separation(clusters, value) for value in alpha.tolist())
     return {

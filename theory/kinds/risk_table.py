@@ -9,8 +9,8 @@ import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.kinds.risk_table import LabelledRows, LabelledRowsCell
-from theory.convex.best_penalty import CellVariables, get_sample_size, solve_penalised_cells
 from theory.convex.real_tables import find_best_penalties, make_row_error_predictor
+from theory.kinds.cell_groups import CellVariables, get_sample_size, solve_penalised_cells
 
 SOURCE = "clusters or covariances of a table, N -> infinity"
 LINE_POINTS = 60  # style: ok
@@ -37,5 +37,5 @@ def searched_penalties(cell: LabelledRowsCell) -> tuple[float, float]:
 
 
 def _solve_points(cell: LabelledRowsCell, P: np.ndarray, lam: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the errors for a table at each number of examples and lambda (batch,)."""
+    """Return the theoretical errors of a risk cell with a table at each number of examples and lambda (batch,)."""
     return make_row_error_predictor(cell).predict_errors(cell.loss, P, lam, cell.model)._asdict()

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statmech.kinds.stored_examples import StoredExamples, StoredExamplesCell
-from theory.stored_examples.replica_theory import solve_learner_curve
+from theory.stored_examples.learning_curves_and_bounds import solve_learner_curve
 
 SOURCE = "replica-symmetric, N -> infinity"
 SINGULARITIES = {"alpha": (1.0,)}  # the error of the pseudo-inverse has a cusp of height 1/2 at alpha = 1
 
 
 def solve(scenario: StoredExamples, cells: Sequence[StoredExamplesCell]) -> Iterator[dict[str, np.ndarray]]:
-    """Return the theoretical variables of each cell, the same at all recorded times.
+    """Return the theoretical variables of each learner of stored examples, the same at all recorded times.
 
     A learner without a known limit has no variables.
     """

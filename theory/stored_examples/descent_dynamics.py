@@ -77,6 +77,13 @@ from theory.stored_examples.field_samples import (
 
 WEIGHT_REPLICA_OFFSET = 1 << 32  # weights and examples use different Sobol nets
 QUANTILE_PROBABILITY_BOUNDS = 1e-16, 1 - 1e-16  # normal quantiles outside this range are infinite
+LASSO_PENALTY = Penalty(1.0)
+NUM_DESCENT_REPLICAS = 8
+TARGET_STANDARD_ERRORS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
+MIN_REPLICA_SAMPLES, MAX_REPLICA_SAMPLES = 2**9, 2**16  # per replica
+ROW_TABLE_PEAK_MEMORY_RATIO = 3  # while a table doubles, memory holds the old and the new table
+MIN_SAMPLES_PER_DIRECTION = 4  # more directions than samples cannot be orthogonal
+SAMPLING_ERROR_DECAY_EXPONENT = 0.9  # minimum exponent of the error's decay with the number of samples
 
 
 class TwoSided:
@@ -117,7 +124,7 @@ class TwoSided:
         return parallel, float(np.sqrt(np.mean(rest * rest)))
 
     def compute_fields(self, w: np.ndarray) -> np.ndarray:
-        """Compute the fields (S,) of weights (S,), adding a direction if the weights have a new component."""
+        """Compute the fields (S,) of a descent's sampled weights (S,), adding a direction for a new component."""
         w = w.astype(self.columns.dtype)
         if (e := _find_new_direction(self.directions, w)) is not None:
             image = self.samples.draw_normal(self.images.get_free_row())
@@ -127,7 +134,7 @@ class TwoSided:
         return (_compute_products_with_rows(self.directions, w) @ self.images.filled).astype(float)
 
     def compute_force(self, G: np.ndarray) -> np.ndarray:
-        r"""Compute the force :math:`X^T\mathbf G` (S,) on each weight."""
+        r"""Compute a descent's force :math:`X^T\mathbf G` (S,) on each sampled weight."""
         G = G.astype(self.columns.dtype)
         if (f := _find_new_direction(self.slopes, G)) is not None:
             answer = self._draw_orthogonal_normal(self.answers.get_free_row())
@@ -147,7 +154,7 @@ class TwoSided:
 
 
 def sample_teacher_weights(weights: WeightDistribution, probability: np.ndarray) -> np.ndarray:
-    """Sample weights of mean square 1 by inverting the distribution of each mixture component.
+    """Sample weights of mean square 1 for a descent's teacher by inverting the distribution of each mixture component.
 
     Parameters
     ----------
@@ -177,7 +184,7 @@ def sample_teacher_weights(weights: WeightDistribution, probability: np.ndarray)
 
 
 def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | None:
-    """Return the normalised component of a row orthogonal to the known rows, stored in the next free row.
+    """Return the new direction of a sampled descent, the normalised part of a row orthogonal to the known rows.
 
     The result is None if the row is a linear combination of known rows.
     """
@@ -195,9 +202,6 @@ def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | N
 def _compute_products_with_rows(rows: RowTable, row: np.ndarray) -> np.ndarray:
     """Return the scalar products of a row with all filled rows, defined as means over samples."""
     return np.asarray(rows.filled @ row / len(row))
-
-
-LASSO_PENALTY = Penalty(1.0)
 
 
 class DescentPath(NamedTuple):
@@ -229,7 +233,7 @@ class DirectionLadder:
         self.images.mark_free_row_filled()
 
     def make_initial_weights(self, length: float, R: float) -> np.ndarray:
-        """Return the components of initial weights with this length and cosine with the teacher."""
+        """Return the components of a sampled descent's initial weights with this length and cosine with the teacher."""
         if length == 0:
             return np.zeros(1)
         self.samples.draw_normal(self.images.get_free_row())
@@ -245,7 +249,7 @@ class DirectionLadder:
         return (w.astype(self.samples.dtype) @ self.images.filled[: len(w)]).astype(float, copy=False)
 
     def compute_force(self, G: np.ndarray) -> np.ndarray:
-        r"""Compute the components of :math:`X^T\mathbf G`, adding a direction if G has a new component."""
+        r"""Compute the components of a sampled descent's force :math:`X^T\mathbf G`, adding a direction if needed."""
         size, G = self.samples.size, G.astype(self.samples.dtype, copy=False)
         v = self.alpha * (self.images.filled @ G).astype(float) / size
         f, min_norm = self.slopes.get_free_row(), self.new_direction_tol * float(np.sqrt(G @ G / size))
@@ -301,7 +305,7 @@ def has_matched_samples(cell: DescentCell) -> bool:
 
 
 def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
-    """Simulate a descent until the last step or an overflow."""
+    """Run a descent on samples of its fields until the last step or an overflow."""
     last, times = cell.steps[-1], {step: index for index, step in enumerate(cell.steps)}
     samples = ExampleSamples(cell.teacher, replica, size, matched=has_matched_samples(cell))
     batches = None if cell.batch == 1 else RandomBatches(samples, cell.batch, cell.sampling == "shuffle")
@@ -349,14 +353,6 @@ def _compute_training_averages(loss: Loss, y: np.ndarray | None, h: np.ndarray) 
     return (value if np.isfinite(value) else np.nan), wrong
 
 
-NUM_DESCENT_REPLICAS = 8
-TARGET_STANDARD_ERRORS = {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}  # standard errors at all recorded steps
-MIN_REPLICA_SAMPLES, MAX_REPLICA_SAMPLES = 2**9, 2**16  # per replica
-ROW_TABLE_PEAK_MEMORY_RATIO = 3  # while a table doubles, memory holds the old and the new table
-MIN_SAMPLES_PER_DIRECTION = 4  # more directions than samples cannot be orthogonal
-SAMPLING_ERROR_DECAY_EXPONENT = 0.9  # minimum exponent of the error's decay with the number of samples
-
-
 @dataclass(frozen=True)
 class DescentCurves:
     """Means and standard errors over replicas, by name of the variable, at the recorded steps.
@@ -376,7 +372,7 @@ class DescentCurves:
 
 
 def compute_descent_curves(cell: DescentCell, error_factor: float = 1.0) -> DescentCurves:
-    """Compute the variables of a cell at its recorded steps, with errors of 1e-4 in R and eps_g.
+    """Compute the theoretical variables of a descent at its recorded steps, with errors of 1e-4 in R and eps_g.
 
     There are 8 replicas with at most 2^16 samples each. Different cells have the same samples, so that curves are
     smooth functions of any parameter. Results are cached for the lifetime of the process.
@@ -413,7 +409,7 @@ def compute_descent_curves(cell: DescentCell, error_factor: float = 1.0) -> Desc
 
 
 def _record_every_epoch(cell: DescentCell) -> DescentCell:
-    """Return the cell with every epoch recorded, so that a line over epochs reuses the results of the cell."""
+    """Return the cell of a descent with every epoch recorded, so that a line over epochs reuses its results."""
     per_epoch = max(round(1 / cell.batch), 1)
     steps = {*cell.steps, *range(0, cell.steps[-1] + 1, per_epoch)}
     N, P = (ratio := Fraction(cell.P, cell.N)).denominator, ratio.numerator
@@ -427,7 +423,7 @@ def _get_cached_curves(cell: DescentCell) -> dict[float, DescentCurves]:
 
 
 def _refine_curves(cell: DescentCell, error_factor: float) -> DescentCurves:
-    """Compute the curves of a cell, increasing the number of samples until errors are small enough."""
+    """Compute the curves of a descent, increasing the number of samples until errors are small enough."""
     size, directions = MIN_REPLICA_SAMPLES, cell.steps[-1] + 2
     while True:
         at_once = max(1, min(count_cores(), int(get_total_memory() // estimate_replica_bytes(cell, directions, size))))
@@ -470,7 +466,7 @@ def _choose_next_size(size: int, error: float, directions: int) -> int:
 
 
 def _average_paths(cell: DescentCell, paths: list[DescentPath], size: int) -> DescentCurves:
-    """Compute means and standard errors over the paths of the replicas."""
+    """Compute means and standard errors over the descent paths of the replicas."""
     parallel, perpendicular, train_loss, eps_t = (np.array(part) for part in list(zip(*paths, strict=True))[:4])
     eps_g = np.where(
         np.hypot(parallel, perpendicular) == 0, 0.5, angle_from_components(perpendicular, parallel) / np.pi
@@ -495,7 +491,7 @@ def _average_paths(cell: DescentCell, paths: list[DescentPath], size: int) -> De
 def _compute_weight_variables(
     cell: DescentCell, parallel: np.ndarray, perpendicular: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return cosine, length, and the error on fresh labels or, for a linear teacher, the squared error of the field."""
+    """Return a sampled descent's cosine, length, and error on fresh labels or of a linear teacher's field."""
     length = np.hypot(parallel, perpendicular)
     R, nans = parallel / np.where(length == 0, 1.0, length), np.full_like(parallel, np.nan)
     if isinstance(cell.teacher, LabelTeacher):

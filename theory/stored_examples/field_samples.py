@@ -56,6 +56,16 @@ SOBOL_POLYNOMIAL_TABLE = """
 631 1 1 5 13 31 15 55 25 161; 637 1 1 3 13 25 47 39 87 257
 """
 NUM_STORED_SOBOL_COLUMNS = 64
+SCRAMBLED_COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
+NUM_SCIPY_SOBOL_COLUMNS = 21_201  # maximum that SciPy tabulates
+INITIAL_ROW_TABLE_LENGTH = 32  # the table grows by doubling
+REPROJECTION_NORM_RATIO = 0.5  # a row whose norm shrinks more is projected again, against rounding
+NEW_DIRECTION_NORM_TOL = {"float64": 1e-9, "float32": 1e-5}  # norm of a new component, relative to slopes or weights
+MIN_KNOWN_ROW_NORM = 1e-6  # smaller remainders are rounding errors and get no row
+FIELD_TABLE_INTERVALS = 300  # equal intervals, and the same number of geometric intervals
+FIRST_INTERVAL_WIDTH_RATIO = 0.02  # first edge of the geometric intervals, in units of the teacher's width
+NODES_PER_FIELD_INTERVAL = 8
+MIN_TABULATED_PROBABILITY = 1e-30  # smaller probabilities are not tabulated
 
 
 @lru_cache(maxsize=4)
@@ -90,7 +100,7 @@ def get_sobol_generators(columns: int) -> np.ndarray:
 
 
 def _compute_direction_numbers(polynomial: int, first: np.ndarray) -> np.ndarray:
-    """Compute the direction numbers v_j of a column for all binary digits."""
+    """Compute the direction numbers v_j of a column of the Sobol net for all binary digits."""
     degree = len(first)
     v = [*first[:NUM_BINARY_DIGITS]]
     for j in range(degree, NUM_BINARY_DIGITS):
@@ -117,18 +127,6 @@ def _read_scipy_generators(columns: int) -> np.ndarray:
     return (np.array(rows) * 2**NUM_BINARY_DIGITS).astype(np.intp)
 
 
-SCRAMBLED_COLUMNS_PER_BLOCK = 64  # columns that are scrambled at once
-NUM_SCIPY_SOBOL_COLUMNS = 21_201  # maximum that SciPy tabulates
-INITIAL_ROW_TABLE_LENGTH = 32  # the table grows by doubling
-REPROJECTION_NORM_RATIO = 0.5  # a row whose norm shrinks more is projected again, against rounding
-NEW_DIRECTION_NORM_TOL = {"float64": 1e-9, "float32": 1e-5}  # norm of a new component, relative to slopes or weights
-MIN_KNOWN_ROW_NORM = 1e-6  # smaller remainders are rounding errors and get no row
-FIELD_TABLE_INTERVALS = 300  # equal intervals, and the same number of geometric intervals
-FIRST_INTERVAL_WIDTH_RATIO = 0.02  # first edge of the geometric intervals, in units of the teacher's width
-NODES = 8  # per interval
-MIN_TABULATED_PROBABILITY = 1e-30  # smaller probabilities are not tabulated
-
-
 class SobolColumns:
     """Samples of one replica: columns of a Sobol net, used one after the other.
 
@@ -151,7 +149,7 @@ class SobolColumns:
         self.orthogonalise_later_normals(np.ones(size))
 
     def draw_normal(self, out: np.ndarray) -> np.ndarray:
-        """Write the next standard normal samples into an array (S,), and return this array."""
+        """Write the next column of normal samples of the Sobol net into an array (S,), and return this array."""
         normal = self._permute_to_next_column(_draw_stratified_normals(self.replica, self.size)[1])
         if self.known_rows is None:
             out[:] = normal
@@ -164,7 +162,7 @@ class SobolColumns:
         return out
 
     def orthogonalise_later_normals(self, row: np.ndarray) -> None:
-        """Make later normals orthogonal to a row (S,) of norm 1."""
+        """Make later normal samples of the fields orthogonal to a row (S,) of norm 1."""
         if self.known_rows is None or not self._has_room_for_known_row():
             return
         rest = self.known_rows.get_free_row()
@@ -241,7 +239,7 @@ class RowTable:
         self.filled = self.buffer[:0]
 
     def get_free_row(self) -> np.ndarray:
-        """Return the next free row, to be written before `mark_free_row_filled`."""
+        """Return the next free row of a table of samples, to be written before `mark_free_row_filled`."""
         if len(self.filled) == len(self.buffer):
             self.buffer = np.concatenate([self.buffer, np.empty_like(self.buffer)])
             self.filled = self.buffer[: len(self.filled)]
@@ -253,7 +251,7 @@ class RowTable:
         self.filled = self.buffer[: len(self.filled) + 1]
 
     def project_out(self, row: np.ndarray, rest: np.ndarray, min_norm: float = 0.0) -> float:
-        """Write the component of a row orthogonal to all filled rows into `rest`, and return its norm.
+        """Write the component of a row of samples orthogonal to all filled rows into `rest`, and return its norm.
 
         `rest` may be the row itself. The Gram-Schmidt projection is repeated if the norm becomes small, unless it is
         smaller than `min_norm`.
@@ -286,7 +284,7 @@ class RandomBatches:
         self.slots = np.empty(0)
 
     def draw_batch(self, step: int) -> np.ndarray:
-        """Return a mask (S,) of the samples in the batch of a step.
+        """Return a mask (S,) of the sampled examples in the batch of a step.
 
         The method must be called for all steps in order.
         """
@@ -309,7 +307,7 @@ def compute_mean_teacher_field(teacher: LabelTeacher) -> float:
 
 
 def compute_teacher_field_quantiles(teacher: LabelTeacher, probability: np.ndarray) -> np.ndarray:
-    r"""Compute the quantiles of the field t = y u over the examples.
+    r"""Compute the quantiles of the teacher's field t = y u over the examples, to sample it by inversion.
 
     .. math:: \int_{-\infty}^t 2\varphi(v)\,p(v)\,dv = U
 
@@ -345,7 +343,7 @@ def compute_teacher_field_quantiles(teacher: LabelTeacher, probability: np.ndarr
 
 
 def _interpolate_field_quantiles(teacher: LabelTeacher, normal: np.ndarray) -> np.ndarray:
-    """Interpolate quantiles of the field as a function of standard normal quantiles.
+    """Interpolate quantiles of the teacher's field as a function of standard normal quantiles.
 
     Cubic pieces have the exact slope. Let L(t) be the probability of a field below -t < 0. Since p(-u) = 1 - p(u), the
     probability of a field above t is 2 Phi(-t) - L(t). Thus neither tail is a difference of numbers near 1.
@@ -357,7 +355,7 @@ def _interpolate_field_quantiles(teacher: LabelTeacher, normal: np.ndarray) -> n
         np.linspace(0, GAUSSIAN_CUTOFF, FIELD_TABLE_INTERVALS + 1),
         np.geomspace(first, GAUSSIAN_CUTOFF, FIELD_TABLE_INTERVALS),
     )
-    v, weight = make_panel_rules(edges, NODES)
+    v, weight = make_panel_rules(edges, NODES_PER_FIELD_INTERVAL)
     masses = np.sum(2 * weight * normal_density(v) * teacher.probability(-v), axis=-1)
     left = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
     right = 2 * normal_cdf(-edges) - left
@@ -383,7 +381,7 @@ def _draw_stratified_normals(replica: int, size: int) -> tuple[np.ndarray, np.nd
 
 @lru_cache(maxsize=64)
 def _get_sorted_teacher_fields(teacher: LabelTeacher, replica: int, size: int) -> np.ndarray:
-    """Return the teacher's field (S,) in increasing order, with the exact mean and mean square."""
+    """Return samples of the teacher's field (S,) in increasing order, with the exact mean and mean square."""
     return _match_moments(
         compute_teacher_field_quantiles(teacher, _draw_stratified_normals(replica, size)[0]),
         compute_mean_teacher_field(teacher),
@@ -397,7 +395,7 @@ def _match_moments(values: np.ndarray, mean: float) -> np.ndarray:
 
 
 def _compute_column_permutation(replica: int, size: int, column: int) -> np.ndarray:
-    """Return the permutation of 0 to S - 1 that a column defines, built by doubling over the digits of the index."""
+    """Return the permutation of 0 to S - 1 of a Sobol column, built by doubling over the digits of the index."""
     digits = _scramble_sobol_generators(replica, size, column // SCRAMBLED_COLUMNS_PER_BLOCK)[
         :, column % SCRAMBLED_COLUMNS_PER_BLOCK
     ]

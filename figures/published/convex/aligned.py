@@ -23,7 +23,7 @@ from statmech.errors import ConfigError
 from statmech.inputs.input_distributions import Spectrum
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.stores.dataset import scenario_from_dataset
-from theory.convex.best_penalty import find_best_group_lambdas
+from theory.convex.best_lambda import find_best_group_lambdas
 
 AXES = ("inputs", "lam")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("square",)}

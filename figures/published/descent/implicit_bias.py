@@ -19,7 +19,7 @@ from figures.panels import (
 )
 from figures.style import draw_seed_means, get_curve_style
 from statmech.errors import ConfigError
-from theory.stored_examples.replica_theory import solve_learner_curve
+from theory.stored_examples.learning_curves_and_bounds import solve_learner_curve
 
 AXES = ()  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"loss": ("logistic",)}

@@ -17,7 +17,7 @@ from figures.style import COLUMN_WIDTH
 from statmech.errors import ConfigError
 from statmech.results.results import as_results
 from theory import mistake_bound
-from theory.stored_examples.replica_theory import solve_learner_curve
+from theory.stored_examples.learning_curves_and_bounds import solve_learner_curve
 
 AXES = ("learner", "alpha")  # sweep axes that this figure shows
 SUPPORTED_VALUES = {"learner": ("perceptron", "max_stability")}

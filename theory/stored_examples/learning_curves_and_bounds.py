@@ -191,7 +191,7 @@ def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
     r"""Compute the capacity for a teacher's noisy labels, the maximum alpha at stability kappa.
 
     At the angle that solves both equations of maximum stability, with :math:`s = \sin\theta` and I(s, k) as in
-    `theory.stored_examples.replica_theory`,
+    `theory.stored_examples.learning_curves_and_bounds`,
 
     .. math:: R\,I(s, \kappa/s) = a\,[k\,\Phi(k) + \varphi(k)],\ k = \kappa/s, \qquad
               \alpha_c = \frac1{s\,I(s, \kappa/s)}
@@ -243,7 +243,7 @@ def _solve_noisy_capacity(flip: np.ndarray, kappa: np.ndarray) -> np.ndarray:
 
 
 def check_flip(flip: ArrayLike) -> None:
-    """Raise `ScenarioError` if a flip probability is outside [0, 0.5]."""
+    """Raise `ScenarioError` if the flip probability of a learning curve or a capacity is outside [0, 0.5]."""
     flip = np.atleast_1d(flip)
     bad = flip[~((flip >= 0) & (flip <= 0.5))]
     if bad.size:
@@ -251,7 +251,7 @@ def check_flip(flip: ArrayLike) -> None:
 
 
 def check_stability(kappa: ArrayLike) -> None:
-    """Raise `ScenarioError` if a stability is negative."""
+    """Raise `ScenarioError` if the stability of a capacity is negative."""
     kappa = np.atleast_1d(kappa)
     bad = kappa[~(kappa >= 0)]
     if bad.size:
@@ -273,7 +273,7 @@ def _solve_version_space_angle(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _gibbs_overlap_integral(gamma: np.ndarray) -> np.ndarray:
-    r"""Compute :math:`\int Dt\,e^{-\gamma^2t^2}/H(\gamma t)`.
+    r"""Compute :math:`\int Dt\,e^{-\gamma^2t^2}/H(\gamma t)` for the learning curve of Gibbs learning.
 
     The width of the integrand is the smaller of 1 and 1/gamma.
     """
@@ -284,7 +284,7 @@ def _gibbs_overlap_integral(gamma: np.ndarray) -> np.ndarray:
 
 
 def _solve_max_stability(alpha: np.ndarray, flip: float) -> LearnerCurve:
-    """Solve the equations of maximum stability for k = kappa/s > 0."""
+    """Solve the equations of the learning curve of maximum stability for k = kappa/s > 0."""
 
     def residual(log_k: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         k = np.exp(log_k)
@@ -365,7 +365,7 @@ def _cosine_from_log_tan(log_tan: np.ndarray) -> np.ndarray:
 def _find_root(
     residual: Callable[..., np.ndarray], low: float, high: float, args: tuple[np.ndarray, ...], learner: str
 ) -> np.ndarray:
-    """Find the roots of an elementwise function between `low` and `high`.
+    """Find the roots of the equation of a learning curve or a capacity between `low` and `high`.
 
     Raises `SolverError` with the arguments of failed elements.
     """
@@ -380,7 +380,7 @@ CurveEquations = Callable[[np.ndarray, float], LearnerCurve]
 
 
 def _extend_to_flips_with_nan(curve: Callable[[np.ndarray], LearnerCurve]) -> CurveEquations:
-    """Extend a learner's equations to flip > 0 with NaN.
+    """Extend the equations of a learner's learning curve to flip > 0 with NaN.
 
     With flipped labels the version space does not contain the teacher, and the equations do not hold.
     """
@@ -407,7 +407,7 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
     .. math:: \epsilon_g = \arccos(R)/\pi
 
-    For the equations and their sources see `theory.stored_examples.replica_theory`.
+    For the equations and their sources see `theory.stored_examples.learning_curves_and_bounds`.
 
     Parameters
     ----------
@@ -460,7 +460,7 @@ def learning_curves(alphas: ArrayLike, flip: float = 0.0) -> xr.Dataset:
 
 
 def solve_learner_curve(name: str, alpha: np.ndarray, flip: float) -> LearnerCurve:
-    """Solve the equations of a learner at each alpha.
+    """Solve the equations of a learner's learning curve at each alpha.
 
     Raises `SolverError`, which names an alpha, if the equations are not solved.
     """
@@ -512,7 +512,7 @@ def _check_curve_arguments(alpha: np.ndarray, flip: float) -> None:
 
 
 def mistake_bound(radius: ArrayLike, margin: ArrayLike) -> np.ndarray:
-    r"""Bound the number of a perceptron's mistakes by the convergence theorem of Block and Novikoff.
+    r"""Compute the upper bound of Block and Novikoff on the number of a perceptron's mistakes on stored examples.
 
     .. math:: M \le (R/\gamma)^2
 
