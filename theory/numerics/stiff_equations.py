@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from statmech.errors import DivergedStudentError, SolverError
+from statmech.errors import SolverError
 from statmech.numerics.gaussian import get_legendre_rule
 from statmech.runtime.devices import is_chart_accuracy_active
 
@@ -135,8 +135,6 @@ def _interpolate_in_panels(times: np.ndarray, edges: np.ndarray, values: np.ndar
 
 
 RTOL = 1e-11  # at 1e-10 the Adams method may stay at low order and take more steps
-LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same rates at any length
-MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
 CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
 MAX_STEPS = 1_000_000
 ODEINT_SUCCESS_MESSAGE = "Integration successful."
@@ -196,17 +194,3 @@ def integrate_stiff_equations(
     if report["message"] != ODEINT_SUCCESS_MESSAGE or not np.isfinite(values).all():
         raise SolverError(f"the order-parameter equations of {cell_description} stop before t = {last:g}")
     return np.concatenate([np.repeat(values[:1], np.sum(times == 0), axis=0), values[1:]])
-
-
-def compute_clipped_length(log_length: np.ndarray) -> np.ndarray:
-    """Return lengths, clipped to the floating-point range."""
-    return np.exp(
-        np.minimum(np.maximum(log_length, -LOG_LENGTH_CLIP), LOG_LENGTH_CLIP)
-    )  # several times as fast as np.clip
-
-
-def check_length_overflow(log_length: np.ndarray, cell_description: str) -> None:
-    """Raise `DivergedStudentError` if a length leaves the floating-point range."""
-    if np.any(np.abs(log_length) > MAX_LOG_LENGTH):
-        bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
-        raise DivergedStudentError(f"{cell_description} has diverged: a student's length left {bounds}")

@@ -66,8 +66,14 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.order_parameters import angle_between_students, angle_from_components
 from statmech.students.rules import Rule, RuleAverages
-from theory.numerics.stiff_equations import check_length_overflow, compute_clipped_length, integrate_stiff_equations
-from theory.online.student_states import Students, count_distinct_students, make_pair_indices
+from theory.numerics.stiff_equations import integrate_stiff_equations
+from theory.online.student_states import (
+    Students,
+    check_length_overflow,
+    compute_clipped_length,
+    count_distinct_students,
+    make_pair_indices,
+)
 
 
 class StudentFields(NamedTuple):

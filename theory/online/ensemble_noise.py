@@ -54,9 +54,9 @@ from statmech.numerics.gaussian import (
     replace_zero,
 )
 from statmech.students.rules import Rule
-from theory.online.order_parameter_equations import SIGMOID_CUTOFF
+from theory.online.student_fluctuations import LABEL_SIGMOID_CUTOFF
 
-NODES = 24  # per panel
+UPDATE_PRODUCT_NODES = 24  # per panel
 CONDITIONAL_TAU_Z_POWERS = tuple(
     (i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1)
 )  # exponents of tau and z
@@ -98,7 +98,13 @@ class UpdateProducts(NamedTuple):
 
 
 def compute_update_products(
-    rule: Rule, theta: float, length: float, c: float, flip: float, max_students: int = 4, nodes: int = NODES
+    rule: Rule,
+    theta: float,
+    length: float,
+    c: float,
+    flip: float,
+    max_students: int = 4,
+    nodes: int = UPDATE_PRODUCT_NODES,
 ) -> UpdateProducts:
     """Average products of the updates of equal students over one example, by quadrature.
 
@@ -140,7 +146,7 @@ def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip:
     r = np.hypot(cos, root * sin)
     turn = np.arctan2(root * sin, cos)
     steep = np.cos(turn) / replace_zero(np.sin(turn))  # the teacher's field is positive for x < steep * y
-    sigmoid_width = SIGMOID_CUTOFF / replace_zero(steep)
+    sigmoid_width = LABEL_SIGMOID_CUTOFF / replace_zero(steep)
     y, weight = _make_panel_nodes(
         [-sigmoid_width, 0.0, sigmoid_width, *_find_field_panel_edges(rule, length, r, width)], nodes
     )
@@ -204,7 +210,7 @@ def _find_field_panel_edges(rule: Rule, length: float, slope: float, width: floa
 
     The width is the standard deviation of the stability given y.
     """
-    sides = (-SIGMOID_CUTOFF, 0.0, SIGMOID_CUTOFF)
+    sides = (-LABEL_SIGMOID_CUTOFF, 0.0, LABEL_SIGMOID_CUTOFF)
     return [(edge + side * width) / replace_zero(slope) for edge in rule.edges(length) for side in sides]
 
 

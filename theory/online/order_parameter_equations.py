@@ -86,7 +86,14 @@ from statmech.students.rules import Rule, RuleAverages
 from theory.numerics.runge_kutta import integrate
 from theory.online import student_fluctuations
 from theory.online.student_fluctuations import StabilityNodes, StepMoments, StudentFluctuations
-from theory.online.student_states import ATOL, VERSINE_ATOL, Students, compute_rate_terms, make_pair_indices
+from theory.online.student_states import (
+    ATOL,
+    LOG_LENGTH_CLIP,
+    VERSINE_ATOL,
+    Students,
+    compute_rate_terms,
+    make_pair_indices,
+)
 
 SIGMOID_CUTOFF = 8.5  # widths: a sigmoid is constant to 1e-17 outside
 
@@ -245,9 +252,6 @@ def _make_sigmoid_edges(centre: Array, width: Array) -> Array:
 def _join_panel_edges(*edges: Array) -> Array:
     """Join panel edges with 0 and the cutoffs of the real line."""
     return jnp.concatenate([jnp.asarray([-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF]), *edges])
-
-
-LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same rates at any length
 
 
 def compute_rates(

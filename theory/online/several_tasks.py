@@ -45,9 +45,8 @@ from theory.numerics.runge_kutta import (
     pad_with_last_member,
     solve_in_batches,
 )
-from theory.numerics.stiff_equations import check_length_overflow
-from theory.online.order_parameter_equations import LOG_LENGTH_CLIP, compute_rule_averages
-from theory.online.student_states import ATOL, VERSINE_ATOL
+from theory.online.order_parameter_equations import compute_rule_averages
+from theory.online.student_states import ATOL, LOG_LENGTH_CLIP, VERSINE_ATOL, check_length_overflow
 
 RTOL = 1e-12
 MAX_STEPS = 2_000_000

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from statmech.errors import DivergedStudentError, SolverError
+from statmech.errors import SolverError
 from statmech.kinds.online_student import OnlineCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
@@ -24,9 +24,8 @@ from theory.numerics.runge_kutta import pad_times, split_times_into_pieces
 from theory.online import student_fluctuations
 from theory.online.order_parameter_equations import StudentBatch, StudentSolverOptions, solve_batch
 from theory.online.student_fluctuations import StudentFluctuations
-from theory.online.student_states import Students, make_initial_students
+from theory.online.student_states import Students, check_length_overflow, make_initial_students
 
-MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
 MAX_STEPS = 2_000_000
 MAX_ONLINE_CELLS_PER_BATCH = 128  # other rules are solved one by one
 
@@ -217,11 +216,9 @@ def _check_solution(cells: list[OnlineCell], students: Students, completed: np.n
     Lengths can overflow although their logarithms do not.
     """
     completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in students], axis=0)
-    overflow = np.any(np.abs(students.log_length) > MAX_LOG_LENGTH, axis=(1, 2))
-    for index in np.flatnonzero(~completed | overflow):
-        if not completed[index]:
+    for cell, is_complete, log_length in zip(cells, completed, students.log_length, strict=True):
+        if not is_complete:
             raise SolverError(
-                f"the order-parameter equations of {cells[index].message_description} stop before t = {last_time:g}"
+                f"the order-parameter equations of {cell.message_description} stop before t = {last_time:g}"
             )
-        bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
-        raise DivergedStudentError(f"{cells[index].message_description} has diverged: a student's length left {bounds}")
+        check_length_overflow(log_length, cell.message_description)
