@@ -10,7 +10,7 @@ from .networks.plateaus import critical_rate as critical_rate
 from .networks.plateaus import escape as escape
 from .networks.plateaus import plateau as plateau
 from .networks.stationary_states import noise_floor as noise_floor
-from .online.ensemble_advantage import advantage as advantage
+from .online.ensemble_errors import advantage as advantage
 from .online.ensemble_errors import ensemble_error as ensemble_error
 from .online.ensemble_errors import ensemble_error_unequal as ensemble_error_unequal
 from .online.ensemble_errors import metropolis_error as metropolis_error

@@ -53,6 +53,16 @@ RUNGE_KUTTA_SUBSTEPS = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep t
 
 # a reverse pass has many small operations: more than one thread doubles or triples its CPU time
 compile_single_threaded = partial(CachedProgram, options=lambda system: [SEQUENTIAL_EXECUTION_OPTIONS])
+START_CONSTANT_FACTORS = 1 / 3, 3.0  # relative to the best constants
+START_DECAY_RATES = 1.0, 3.0  # starts decay as exp(-rate t/T), from twice the best constants
+SEARCH_LBFGS_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start: ten digits of the cost
+REFINEMENT_LBFGS_OPTIONS = {
+    "ftol": 1e-16,
+    "gtol": 1e-9,
+    "maxfun": 1000,
+    "maxiter": 2000,
+}  # for the best minimum: to rounding
+EQUAL_COST_TOL = 1e-6  # minima whose costs differ less are merged
 
 
 class ControlledSystem(Protocol):
@@ -261,18 +271,6 @@ def _integrate_system(
 
     added = jnp.zeros((*stages.shape[:2], *start.shape)) if added is None else added
     return jax.lax.scan(segment, start, (segment_steps, stages, added))
-
-
-START_CONSTANT_FACTORS = 1 / 3, 3.0  # relative to the best constants
-START_DECAY_RATES = 1.0, 3.0  # starts decay as exp(-rate t/T), from twice the best constants
-SEARCH_LBFGS_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start: ten digits of the cost
-REFINEMENT_LBFGS_OPTIONS = {
-    "ftol": 1e-16,
-    "gtol": 1e-9,
-    "maxfun": 1000,
-    "maxiter": 2000,
-}  # for the best minimum: to rounding
-EQUAL_COST_TOL = 1e-6  # minima whose costs differ less are merged
 
 
 class ControlBounds(NamedTuple):

@@ -41,7 +41,6 @@ from theory.networks.order_parameter_equations import (
     pack_units,
     unpack_units,
 )
-from theory.networks.several_tasks import TaskEquations, TaskSetting
 from theory.online import several_tasks as online_tasks
 from theory.online.order_parameter_equations import compute_logarithmic_rates, compute_rule_averages
 from theory.online.student_states import make_initial_students
@@ -158,12 +157,12 @@ class TaskPerceptronSystem:
 class TaskNetworkSystem:
     """Equations of a network that learns several tasks, with controls and the tasks' weights in the error."""
 
-    equations: TaskEquations
+    equations: network_tasks.TaskEquations
     controls: tuple[str, ...]
     weights: tuple[float, ...]
 
     def compute_rates(
-        self, setting: TaskSetting, segment_values: SegmentValues, state: Array, controls: Array
+        self, setting: network_tasks.TaskSetting, segment_values: SegmentValues, state: Array, controls: Array
     ) -> Array:
         """Return the time derivative of R, Q and the heads as one vector."""
         values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
@@ -173,7 +172,7 @@ class TaskNetworkSystem:
             self.equations, current_setting, values.task_probabilities[:, None], state[:, None]
         )[:, 0]
 
-    def compute_error(self, setting: TaskSetting, state: Array) -> Array:
+    def compute_error(self, setting: network_tasks.TaskSetting, state: Array) -> Array:
         r"""Return the mean :math:`\epsilon_g` of all tasks."""
         units, network = network_tasks.unpack_task_units(self.equations, state[:, None]), self.equations.network
         heads: Array = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))

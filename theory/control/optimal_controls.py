@@ -75,11 +75,10 @@ from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import Rule, RuleAverages
 from theory.control.control_gradients import ControlBounds, compute_cost_and_gradient, minimise_control_cost
 from theory.control.controlled_equations import make_control_problem
-from theory.networks import order_parameter_equations
+from theory.networks import order_parameter_equations as network_equations
 from theory.networks import several_tasks as network_tasks
+from theory.online import order_parameter_equations as online_equations
 from theory.online import several_tasks as online_tasks
-from theory.online import trajectories
-from theory.online.order_parameter_equations import compute_rule_averages
 from theory.online.student_states import make_initial_students
 
 LOG_ANGLE_PANEL_WIDTH, NODES_PER_LOG_ANGLE_PANEL = (
@@ -90,6 +89,31 @@ MIN_TABULATED_ANGLE = 1e-14
 MAX_ANGLE_NEWTON_STEPS = 40  # three or four suffice in practice
 LENGTH_POWER_TEST_LENGTHS = 0.25, 0.5, 1.0, 2.0
 LENGTH_POWER_TEST_STABILITIES = np.linspace(-3.0, 3.0, 13)
+NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES_PER_TIME_PANEL = (
+    50,
+    40,
+    4,
+)  # equal panels, geometric edges, and nodes per panel of a time average
+FIRST_TIME_PANEL_FRACTION = 1e-4  # relative to the averaging time
+C = TypeVar("C")
+MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
+FRACTION_CONTROL_UPPER_BOUNDS = {
+    FIRST_TASK_FRACTION_CONTROL: 1.0,
+    "dropout": 0.9,
+}  # upper bounds of controls that are fractions
+CONSTANT_CONTROL_GRID_POINTS = 16  # grid points of a single control; two controls have half the points each
+CONSTANT_CONTROL_TOL = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
+FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
+    1e-3,
+    2.0,
+    8,
+)  # smooth controls: first edge, ratio of successive edges, values per segment
+INTEGRATOR_STEPS_LAST_SEGMENT = 40  # integrator steps
+MAX_LEARNING_RATE_AT_ZERO_R = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
+TIME_AND_ERROR_EQUALITY_RTOL = 1e-9  # relative, for times and for errors
+_control_cache: dict[Any, Future[BestControls]] = {}  # finished and running searches
+_control_cache_lock = Lock()
+BEST_CONTROLS_ATTRIBUTE = "best_controls"  # attribute of the dataset
 
 
 class BestRates(NamedTuple):
@@ -180,7 +204,9 @@ def _iterate_length_power_checks(rescaled_updates: list[np.ndarray], power: int)
 def _compute_unit_averages(cell: OnlineCell, theta: np.ndarray) -> RuleAverages:
     """Compute the averages of a rule at learning rate 1 and length 1."""
     rule = replace(cell.rule, eta=1.0)
-    parts = compute_rule_averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
+    parts = online_equations.compute_rule_averages(
+        rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip)
+    )
     return RuleAverages(*(np.asarray(values) + 0 * theta for values in parts))
 
 
@@ -223,14 +249,6 @@ def _find_angles_at_elapsed_times(cell: OnlineCell, edge: np.ndarray, elapsed: n
     return np.where(elapsed == 0, 2 * np.arctan(np.exp(edge)), 2 * np.arctan(np.exp(u)))
 
 
-NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES_PER_TIME_PANEL = (
-    50,
-    40,
-    4,
-)  # equal panels, geometric edges, and nodes per panel of a time average
-FIRST_TIME_PANEL_FRACTION = 1e-4  # relative to the averaging time
-
-
 def compute_control_objectives(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
     """Compute the objectives (n,) of n cells of one kind.
 
@@ -268,7 +286,9 @@ def _compute_errors_by_type(first_cell: Any, cells: Sequence[Any], times: np.nda
 
 @_compute_errors_by_type.register
 def _compute_student_errors(_: OnlineCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-    return [angle_from_versine(students.y[:, :1]) / np.pi for students in trajectories.solve_cells(list(cells), times)]
+    return [
+        angle_from_versine(students.y[:, :1]) / np.pi for students in online_equations.solve_cells(list(cells), times)
+    ]
 
 
 @_compute_errors_by_type.register
@@ -278,9 +298,9 @@ def _compute_task_student_errors(_: OnlineTaskCell, cells: Sequence[Any], times:
 
 @_compute_errors_by_type.register
 def _compute_network_errors(_: NetworkCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-    solutions = order_parameter_equations.solve_cells(cells, times)
+    solutions = network_equations.solve_cells(cells, times)
     return [
-        order_parameter_equations.compute_generalization_error(cell, units)[:, None]
+        network_equations.compute_generalization_error(cell, units)[:, None]
         for cell, units in zip(cells, solutions, strict=True)
     ]
 
@@ -300,27 +320,6 @@ def _make_time_average_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
     x, weight = get_legendre_rule(NODES_PER_TIME_PANEL)
     width = np.diff(edges)[:, None]
     return (edges[:-1, None] + width * x).reshape(-1), (width * weight).reshape(-1) / last_time
-
-
-C = TypeVar("C")
-MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
-FRACTION_CONTROL_UPPER_BOUNDS = {
-    FIRST_TASK_FRACTION_CONTROL: 1.0,
-    "dropout": 0.9,
-}  # upper bounds of controls that are fractions
-CONSTANT_CONTROL_GRID_POINTS = 16  # grid points of a single control; two controls have half the points each
-CONSTANT_CONTROL_TOL = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
-FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
-    1e-3,
-    2.0,
-    8,
-)  # smooth controls: first edge, ratio of successive edges, values per segment
-INTEGRATOR_STEPS_LAST_SEGMENT = 40  # integrator steps
-MAX_LEARNING_RATE_AT_ZERO_R = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
-TIME_AND_ERROR_EQUALITY_RTOL = 1e-9  # relative, for times and for errors
-
-_control_cache: dict[Any, Future[BestControls]] = {}  # finished and running searches
-_control_cache_lock = Lock()
 
 
 class BestControls(NamedTuple):
@@ -623,9 +622,6 @@ def _find_closed_form_best_rate(cell: OnlineCell, last_time: float) -> ControlSe
     cost, gradient = compute_cost_and_gradient(problem, values)
     control = ControlFunction(segments, tuple(values.tolist()), options)
     return ControlSearchResult({"eta": control}, float(np.linalg.norm(gradient)), [float(np.exp(cost))])
-
-
-BEST_CONTROLS_ATTRIBUTE = "best_controls"  # attribute of the dataset
 
 
 def make_controls_attribute(scenario: AbstractScenario) -> dict[str, str]:

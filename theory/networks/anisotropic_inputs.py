@@ -56,7 +56,7 @@ from theory.networks.order_parameter_equations import (
     make_network_solver_options,
     make_solution_key,
 )
-from theory.numerics.runge_kutta import (
+from theory.numerics.batch_integration import (
     check_integration_complete,
     integrate,
     pad_times,

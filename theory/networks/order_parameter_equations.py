@@ -59,10 +59,10 @@ in e,
 where n is the number of students among i, j, a, b minus the number of different students.
 
 **Batches.** Parameter combinations with the same activation and numbers of units form a batch along the last axis, of
-length L, and are integrated in parallel (`theory.numerics.runge_kutta`). Covariances are gathered by arrays of indices,
-with a column per tuple of units, so that each average is one call for all tuples and the whole batch. An activation
-without closed forms is averaged over a common lattice for all fields (`statmech.students.activations`), which has a
-million points for four fields.
+length L, and are integrated in parallel (`theory.numerics.batch_integration`). Covariances are gathered by arrays of
+indices, with a column per tuple of units, so that each average is one call for all tuples and the whole batch. An
+activation without closed forms is averaged over a common lattice for all fields (`statmech.students.activations`),
+which has a million points for four fields.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ from statmech.students.activations import (
     make_lattice,
 )
 from statmech.students.network_error import generalization_error
-from theory.numerics.runge_kutta import (
+from theory.numerics.batch_integration import (
     check_integration_complete,
     integrate,
     integrate_in_pieces,
@@ -101,6 +101,10 @@ from theory.numerics.runge_kutta import (
 )
 
 MAX_PARALLEL_AVERAGES = 2**16  # larger batches exceed the CPU cache
+RTOL, APPROXIMATE_RTOL, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of at least 1e-13
+SCALAR_SETTING_NAMES = "eta", "eta_v", "noise", "decay", "dropout"
+MAX_STEPS, MAX_APPROXIMATE_STEPS = 2_000_000, 20_000
+MAX_NETWORK_BATCH_SIZE = 128
 
 
 class DropoutMasks(NamedTuple):
@@ -322,12 +326,6 @@ def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Ar
 def _mark_student_units(num_student_units: int, *units: Array) -> Array:
     """Return a mask (n, students) of the student units among these units."""
     return reduce(or_, (np.arange(num_student_units) == unit[:, None] for unit in units))
-
-
-RTOL, APPROXIMATE_RTOL, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of at least 1e-13
-SCALAR_SETTING_NAMES = "eta", "eta_v", "noise", "decay", "dropout"
-MAX_STEPS, MAX_APPROXIMATE_STEPS = 2_000_000, 20_000
-MAX_NETWORK_BATCH_SIZE = 128
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from statmech.runtime.compiled_programs import fast_compiled_program
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.students.activations import Erf, Linear
 from theory.networks.order_parameter_equations import MAX_NETWORK_BATCH_SIZE, make_solution_key
-from theory.numerics.runge_kutta import integrate, pad_times, pad_with_last_member, solve_in_batches
+from theory.numerics.batch_integration import integrate, pad_times, pad_with_last_member, solve_in_batches
 
 MAX_REFINED_ERROR = 1e-3  # smaller eps_g are recomputed from differences
 MAX_SQUARED_DIFFERENCE = 0.05  # students with larger differences have not specialised

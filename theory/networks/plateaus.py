@@ -75,7 +75,7 @@ from theory.networks.order_parameter_equations import (
     solve_cells,
     unpack_units,
 )
-from theory.numerics.runge_kutta import integrate, pad_times
+from theory.numerics.batch_integration import integrate, pad_times
 
 NODES_PER_UNIT_FIELD = 16  # 24 nodes change c by only 7e-4
 SPECIALISATION_DIFFERENCE_STEP = 1e-5  # for the growth rate of u
@@ -94,6 +94,14 @@ SYMMETRIC_SELECTION_INDICES = np.array([0, 4, 5, 7])  # selects (R, Q, C, v) fro
 SPECIALISATION_DIRECTION = (
     np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2
 )  # unit vector of u in the rows of the state
+NODES_FOR_DELTA = 8
+MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # for continuation of the plateau in eta
+PLATEAU_NEWTON_TOL = 1e-13
+MAX_PLATEAU_NEWTON_STEPS = 12
+OverlapDirection = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
+InvariantSubspaceDirections = tuple[
+    EntryIndices, list[list[OverlapDirection]]
+]  # entries that determine a direction, and the directions of each invariant subspace
 
 
 class Escape(NamedTuple):
@@ -275,12 +283,6 @@ def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, pass
         )
     fraction = np.log(passed / u[index - 1]) / np.log(u[index] / u[index - 1])
     return float(times[index - 1] + fraction * (times[index] - times[index - 1]) + np.log(u[0]) / rate)
-
-
-NODES_FOR_DELTA = 8
-MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # for continuation of the plateau in eta
-PLATEAU_NEWTON_TOL = 1e-13
-MAX_PLATEAU_NEWTON_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -515,12 +517,6 @@ def _compute_plateau_error(K: int, M: int, R: float, Q: float, C: float) -> floa
     off_diagonal = K * (K - 1) * np.arcsin(C / (1 + Q)) if K > 1 else 0.0
     students = K * np.arcsin(Q / (1 + Q)) + off_diagonal
     return float((students + M * np.pi / 6 - 2 * K * M * np.arcsin(R / np.sqrt(2 * (1 + Q)))) / np.pi)
-
-
-OverlapDirection = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
-InvariantSubspaceDirections = tuple[
-    EntryIndices, list[list[OverlapDirection]]
-]  # entries that determine a direction, and the directions of each invariant subspace
 
 
 def _make_plateau_directions(K: int, M: int) -> InvariantSubspaceDirections:

@@ -66,7 +66,7 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.order_parameters import angle_between_students, angle_from_components
 from statmech.students.rules import Rule, RuleAverages
-from theory.numerics.stiff_equations import integrate_stiff_equations
+from theory.numerics.stiff_and_linear_equations import integrate_stiff_equations
 from theory.online.student_states import (
     Students,
     check_length_overflow,
@@ -74,6 +74,12 @@ from theory.online.student_states import (
     count_distinct_students,
     make_pair_indices,
 )
+
+MIN_RELATIVE_TEACHER_POWER = (
+    1e-8  # relative to the mode's fraction: for a drifting teacher, rho = B.J / B.B requires B.B > 0
+)
+COEFFICIENT_DIFFERENCE_STEP = 1e-6  # relative
+ATOL = 1e-12  # for early times, as angles decay at most as 1/t
 
 
 class StudentFields(NamedTuple):
@@ -216,11 +222,6 @@ def _cast_to_rule(scaled: StabilityScaledRule) -> Any:
     Averages use only `g`, `kinks` and `edges` of a rule.
     """
     return scaled
-
-
-MIN_RELATIVE_TEACHER_POWER = (
-    1e-8  # relative to the mode's fraction: for a drifting teacher, rho = B.J / B.B requires B.B > 0
-)
 
 
 class ModeState(NamedTuple):
@@ -437,9 +438,6 @@ class ModeEquations:
         return students[0], students[1]
 
 
-COEFFICIENT_DIFFERENCE_STEP = 1e-6  # relative
-
-
 def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> np.ndarray:
     """Compute the Jacobian (n, n) of `ModeEquations.rates` with respect to the state vector.
 
@@ -549,9 +547,6 @@ def _flatten_coefficients(coefficients: RateCoefficients) -> np.ndarray:
     The coefficient of pairs is 0 without pairs.
     """
     return np.resize(np.concatenate([*coefficients[:3], coefficients.pair_noise, [0.0]]), 4)
-
-
-ATOL = 1e-12  # for early times, as angles decay at most as 1/t
 
 
 class WeightAndFieldStudents(NamedTuple):

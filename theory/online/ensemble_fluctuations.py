@@ -11,7 +11,7 @@ students are exchangeable, and there are 13 different covariances, all independe
           S_2 = \langle c_{12}c_{34}\rangle.
 
 With :math:`A = F'`, :math:`g = \partial F_c/\partial a_1 = \partial F_c/\partial a_2`,
-:math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.online.ensemble_noise`),
+:math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.online.student_fluctuations`),
 
 .. math::
     \dot V_1 &= AV_1 + V_1A^\mathsf{T} + D, \qquad \dot V_2 = AV_2 + V_2A^\mathsf{T} + D, \\
@@ -35,7 +35,7 @@ effect of the example on the drift.
 
 **Integration.** The covariances do not act on the order parameters, so that the equations of the latter are solved
 first (`theory.online.order_parameter_equations`). F and its derivatives are compiled, D and b use NumPy
-(`theory.online.ensemble_noise`), and `theory.numerics.stiff_equations` solves the linear equations.
+(`theory.online.student_fluctuations`), and `theory.numerics.stiff_and_linear_equations` solves the linear equations.
 
 **Ensemble means.** Standard deviations and biases at finite N for q, the weight mean and the vote of K students follow
 from the 13 covariances and 3 biases, which hold for any K. The means over students and over pairs, :math:`\bar a` and
@@ -79,9 +79,9 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.students.ensemble_vote import majority_vote_error
 from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import Rule
-from theory.numerics import stiff_equations
-from theory.online import order_parameter_equations, student_fluctuations, trajectories
-from theory.online.ensemble_noise import UpdateProducts, compute_update_products, dot_last_axis
+from theory.numerics import stiff_and_linear_equations
+from theory.online import order_parameter_equations, student_fluctuations
+from theory.online.student_fluctuations import UpdateProducts, compute_update_products, dot_last_axis
 from theory.online.student_states import Students, make_initial_students
 
 STATE_BATCH_SIZE = 32  # one compiled program serves any number of states
@@ -93,6 +93,9 @@ OPPOSED_STUDENTS_MESSAGE = (
 )
 TRANSVERSE_COSINE_TOL = 1e-9  # students with a smaller |c| are treated as independent
 FLUCTUATION_VECTOR_SIZE = 16
+L1, T1, L2, T2, C, ETA = range(6)
+VOTE_DIFFERENCE_STEP = 1e-2  # relative to the scale of the vote; errors of derivatives are of fourth order
+CENTRAL_DIFFERENCE_STENCIL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
 
 
 class PairFluctuations(NamedTuple):
@@ -143,7 +146,6 @@ class CoordinatePairs(NamedTuple):
     eta_eta: Any
 
 
-L1, T1, L2, T2, C, ETA = range(6)
 COORDINATE_PAIRS = CoordinatePairs(
     (L1, L1), (L1, T1), (T1, T1), (L1, L2), (L1, T2), (T1, T2), (L1, C), (T1, C), (C, C), (ETA, ETA)
 )
@@ -237,7 +239,7 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
     try:
         with use_cpu_double_precision():
             return unpack_fluctuations(
-                stiff_equations.solve_linear_odes(
+                stiff_and_linear_equations.solve_linear_odes(
                     lambda t: _compute_linear_coefficients(cell, t),
                     make_initial_fluctuations(cell),
                     t,
@@ -250,7 +252,7 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
 
 def _solve_identical_students(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
     """Compute the fluctuations of students that start identical and therefore remain identical."""
-    [(_, student)] = trajectories.solve_with_fluctuations([cell], times)
+    [(_, student)] = order_parameter_equations.solve_with_fluctuations([cell], times)
     V = student.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
     zero_vectors, zeros = np.zeros((*times.shape, 2)), np.zeros(times.shape)
     return PairFluctuations(V, V, zero_vectors, zero_vectors, zeros, zeros, zeros, student.bias[..., 0], zeros)
@@ -337,7 +339,7 @@ def _solve_states(cell: OnlineCell, t: np.ndarray) -> EqualStudentStates:
     """Solve for the states of the students at increasing times (T,)."""
     batches = []
     for first in range(0, t.size, STATE_BATCH_SIZE):
-        [students] = trajectories.solve_cells([cell], _pad_to_batch(t[first : first + STATE_BATCH_SIZE]))
+        [students] = order_parameter_equations.solve_cells([cell], _pad_to_batch(t[first : first + STATE_BATCH_SIZE]))
         batches.append([np.asarray(part)[: t.size - first, 0] for part in students])
     log_length, y, c = (np.concatenate(part) for part in zip(*batches, strict=True))
     return EqualStudentStates(t, log_length, np.log(angle_from_versine(y)), c)
@@ -530,10 +532,6 @@ def _compute_drift_second_order(mean: np.ndarray, theta: np.ndarray, c: np.ndarr
     two_students = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # mixed derivative with respect to R1 and R2
     turns = [drift**2 * cos**2 + 2 * drift * sin**2 * shared for shared in (1.0, c)]
     return drift * (by_theta * mean[:, 1] + by_c * mean[:, 2]) + same_student * turns[0] + two_students * turns[1]
-
-
-VOTE_DIFFERENCE_STEP = 1e-2  # relative to the scale of the vote; errors of derivatives are of fourth order
-CENTRAL_DIFFERENCE_STENCIL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
 
 
 class MeanCovariances(NamedTuple):

@@ -36,7 +36,7 @@ from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_r
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.rules import Rule
-from theory.numerics.stiff_equations import integrate_stiff_equations
+from theory.numerics.stiff_and_linear_equations import integrate_stiff_equations
 from theory.online.student_states import check_length_overflow, compute_clipped_length
 
 ATOL = 1e-12

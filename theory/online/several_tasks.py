@@ -38,7 +38,7 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import Rule, RuleAverages
-from theory.numerics.runge_kutta import (
+from theory.numerics.batch_integration import (
     check_integration_complete,
     integrate,
     integrate_in_pieces,
@@ -159,7 +159,7 @@ def solve_piece(
     task_probabilities
         Probabilities of the tasks (tasks, L).
     start, times, max_steps
-        Arguments of `theory.numerics.runge_kutta.integrate`, from the beginning of the piece.
+        Arguments of `theory.numerics.batch_integration.integrate`, from the beginning of the piece.
     """
     batch_rates = jax.vmap(lambda *arguments: _compute_row_rates(equations, *arguments), in_axes=-1, out_axes=-1)
     atol = jnp.asarray([ATOL, *[VERSINE_ATOL] * len(task_probabilities), ATOL])[:, None]

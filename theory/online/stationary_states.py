@@ -37,9 +37,8 @@ from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.stores.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
 from statmech.students.order_parameters import angle_from_versine
-from theory.online.order_parameter_equations import compute_rule_averages
+from theory.online.order_parameter_equations import compute_rule_averages, solve_cells
 from theory.online.student_states import Students, compute_rate_terms
-from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,6 +48,9 @@ LOG_BALANCE_TOL = 1e-8  # log(gain/loss) is at least 1e-3 where the solver does 
 MAX_STATIONARY_LOG_LENGTH = 100.0  # beyond, gains and losses agree only because both vanish
 MIN_BALANCE_TERM = 1e-300
 STATIONARY_VARIABLES = ("R", "length", "eps_g")
+RateTermsFunction = Callable[
+    [np.ndarray], tuple[np.ndarray, np.ndarray]
+]  # from (log l, log y) to rate terms and their Jacobian
 
 
 class StationaryState(NamedTuple):
@@ -68,11 +70,6 @@ class RateArguments(NamedTuple):
     parameters: dict[str, Array]
     flip: Array
     changes: TimeDependence
-
-
-RateTermsFunction = Callable[
-    [np.ndarray], tuple[np.ndarray, np.ndarray]
-]  # from (log l, log y) to rate terms and their Jacobian
 
 
 def stationary(scenario: Scenario) -> xr.Dataset:

@@ -1,6 +1,6 @@
-r"""Dormand and Prince's method of order 8 for batches of small systems of ordinary differential equations.
+r"""Integration of many small systems of ordinary differential equations in batches, by a Runge-Kutta method of order 8.
 
-Method: one step from (t, y) evaluates the field at 12 stages,
+Method of Dormand and Prince: one step from (t, y) evaluates the field at 12 stages,
 
 .. math:: k_i = f\Big(y + h\sum_{j<i} a_{ij}k_j\Big), \qquad y' = y + h\sum_i b_ik_i,
 
@@ -66,6 +66,19 @@ TABLEAU_TEXT = """
 -231.5293791760455 357.6391179106141 93.40532418362432 -37.45832313645163 104.0996495089623 29.8402934266605
 -43.53345659001114 96.32455395918828 -39.17726167561544 -149.72683625798564
 """
+VectorField = Callable[[Array], Array]
+METHOD_ORDER = 8
+FIRST_TIME_STEP = 0.1  # reduced by rejections if it is too large
+STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0  # for the step-size control
+MAX_DENSE_OUTPUT_LAST_TERM = 0.00839  # maximum of x^4 (1 - x)^3, the last term of the dense output
+SMOOTH_DENSE_ERROR_RATIO = (
+    16.0  # last term over the tolerance; it is 8 to 12 in smooth regions, 80 to 230 where stability limits the step
+)
+TIMES_PER_BLOCK = 8  # recorded times are padded to a multiple of this number
+MIN_PADDED_TIMES = 256  # lets a config and its dense lines share one compiled program
+MAX_VALUES_PER_PADDED_TIME = 2**14  # values per recorded time; 256 times take 32 MiB
+P = TypeVar("P", bound=Hashable)  # a program
+S = TypeVar("S")  # the solution of a cell
 
 
 class Tableau(NamedTuple):
@@ -88,20 +101,6 @@ def read_tableau() -> Tableau:
     a[np.tril_indices(NUM_ALL_STAGES, -1)] = stages
     fifth, third = np.pad(errors.reshape(2, -1), ((0, 0), (0, NUM_ALL_STAGES - NUM_STAGES - 1)))
     return Tableau(a, fifth, third, polynomial.reshape(-1, NUM_ALL_STAGES))
-
-
-VectorField = Callable[[Array], Array]
-
-METHOD_ORDER = 8
-FIRST_TIME_STEP = 0.1  # reduced by rejections if it is too large
-STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0  # for the step-size control
-MAX_DENSE_OUTPUT_LAST_TERM = 0.00839  # maximum of x^4 (1 - x)^3, the last term of the dense output
-SMOOTH_DENSE_ERROR_RATIO = (
-    16.0  # last term over the tolerance; it is 8 to 12 in smooth regions, 80 to 230 where stability limits the step
-)
-TIMES_PER_BLOCK = 8  # recorded times are padded to a multiple of this number
-MIN_PADDED_TIMES = 256  # lets a config and its dense lines share one compiled program
-MAX_VALUES_PER_PADDED_TIME = 2**14  # values per recorded time; 256 times take 32 MiB
 
 
 class IntegrationState(NamedTuple):
@@ -289,10 +288,6 @@ def _record_values(
     return jax.lax.fori_loop(
         first // TIMES_PER_BLOCK, (stop + TIMES_PER_BLOCK - 1) // TIMES_PER_BLOCK, record, state.recorded_values
     )
-
-
-P = TypeVar("P", bound=Hashable)  # a program
-S = TypeVar("S")  # the solution of a cell
 
 
 def solve_in_batches(

@@ -1,4 +1,4 @@
-r"""Solvers of stiff order-parameter equations and of linear equations with time-dependent coefficients.
+r"""Solvers of stiff order-parameter equations (LSODA) and of linear equations with time-dependent coefficients.
 
 **Stiff equations** of one parameter combination: the rates of modes differ as much as their variances, so that the
 fastest mode limits the step of an explicit method. SciPy's LSODA switches to backward differences where the equations
@@ -27,6 +27,13 @@ LAST_LEGENDRE_COEFFICIENT_TOL = 1e-7
 MAX_PANEL_HALVINGS = 24
 
 CoefficientFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+RTOL = 1e-11  # at 1e-10 the Adams method may stay at low order and take more steps
+CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
+MAX_STEPS = 1_000_000
+ODEINT_SUCCESS_MESSAGE = "Integration successful."
+RateFunction = Callable[
+    [float, np.ndarray], np.ndarray
+]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
 
 
 def solve_linear_odes(
@@ -132,16 +139,6 @@ def _interpolate_in_panels(times: np.ndarray, edges: np.ndarray, values: np.ndar
     h = np.diff(edges)[panel]
     weights = _make_integration_weights((times - edges[panel]) / h)
     return values[panel] + h[:, None] * np.einsum("tn,tna->ta", weights, slopes[panel])
-
-
-RTOL = 1e-11  # at 1e-10 the Adams method may stay at low order and take more steps
-CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
-MAX_STEPS = 1_000_000
-ODEINT_SUCCESS_MESSAGE = "Integration successful."
-
-RateFunction = Callable[
-    [float, np.ndarray], np.ndarray
-]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
 
 
 def integrate_stiff_equations(
