@@ -6,9 +6,9 @@ from .convex.bayes_optimal import transitions as transitions
 from .convex.best_penalty import best_lambda as best_lambda
 from .convex.thresholds import l1_recovery as l1_recovery
 from .convex.thresholds import separability as separability
-from .networks.plateaus import critical_rate as critical_rate
-from .networks.plateaus import escape as escape
-from .networks.plateaus import plateau as plateau
+from .networks.plateaus_and_critical_rate import critical_rate as critical_rate
+from .networks.plateaus_and_critical_rate import escape as escape
+from .networks.plateaus_and_critical_rate import plateau as plateau
 from .networks.stationary_states import noise_floor as noise_floor
 from .online.ensemble_errors import advantage as advantage
 from .online.ensemble_errors import ensemble_error as ensemble_error

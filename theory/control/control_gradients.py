@@ -155,7 +155,7 @@ class ControlProblem(NamedTuple):
 
     @property
     def program_arguments(self) -> tuple[Any, ...]:
-        """Run-time arguments of the compiled programs, except the values of the controls."""
+        """Run-time arguments of the compiled programs of cost and gradient, except the values of the controls."""
         widths = np.diff(self.segments.edges) / self.steps
         steps = SegmentSteps(widths, self.inputs)
         return (
@@ -176,7 +176,7 @@ def compute_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -> tu
 
 
 def compute_trajectory(problem: ControlProblem, values: np.ndarray) -> ControlledTrajectory:
-    """Compute the trajectory for control values (controls * size,), one control after the other."""
+    """Compute trajectory, cost and gradient for control values (controls * size,), one control after the other."""
     with use_cpu_double_precision():
         results = _compute_trajectory(problem.system, *problem.program_arguments, _reshape_to_segments(problem, values))
     cost, gradient, controls, hamiltonian, states, last = map(np.asarray, results)
@@ -246,7 +246,10 @@ def _integrate_system(
     stages: Array,
     added: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Integrate the system and return the final state, and the states (segments, steps, C) before each step."""
+    """Integrate a system for its gradient, and return its final state and its states before each step.
+
+    The states before each step have the shape (segments, steps, C).
+    """
 
     def step(segment_step: SegmentSteps, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
         stages, offset = xs
@@ -306,7 +309,7 @@ class ControlOptimum(NamedTuple):
 
 
 def minimise_control_cost(problem: ControlProblem, bounds: ControlBounds, constants: np.ndarray) -> ControlOptimum:
-    """Find the controls with the lowest cost by searches from several starts.
+    """Find the controls with the lowest cost by gradient descent from several starts.
 
     Parameters
     ----------
@@ -352,7 +355,7 @@ def project_gradient(gradient: np.ndarray, values: np.ndarray, bounds: ControlBo
 
 
 def _make_search_starts(problem: ControlProblem, constants: np.ndarray) -> list[np.ndarray]:
-    """Return the starts of the searches: the best constants, multiples of the constants, and decays."""
+    """Return the starts of gradient descent: the best constants, multiples of the constants, and decays."""
     segments = problem.segments
     best = np.repeat(constants, segments.num_values)
     elapsed = np.tile(segments.value_times / segments.edges[-1], problem.controls)
@@ -380,7 +383,7 @@ def _get_finite_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -
 
 
 def _merge_equal_minima(minima: list[CostMinimum]) -> list[CostMinimum]:
-    """Merge minima of equal cost and sort by increasing cost."""
+    """Merge minima of equal cost, found by gradient descent, and sort by increasing cost."""
     distinct: list[CostMinimum] = []
     for candidate in sorted(minima, key=lambda candidate: candidate.cost):
         if not distinct or candidate.cost - distinct[-1].cost > EQUAL_COST_TOL:

@@ -129,7 +129,7 @@ class BestRates(NamedTuple):
 
 
 def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
-    """Compute the angle and the best rates of a single student at the given times.
+    """Compute the angle and the optimal learning rates of a single student at the given times.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
 
 
 def find_update_length_exponent(rule: Rule) -> int | None:
-    """Find the n in g(kappa, l) = l^n g(kappa, 1), or return None if there is no such n.
+    """Find the n in g(kappa, l) = l^n g(kappa, 1) for an optimal rate in closed form, or return None.
 
     >>> from statmech.students.rules import RULES
     >>> (
@@ -194,7 +194,7 @@ def find_update_length_exponent(rule: Rule) -> int | None:
 
 
 def _iterate_length_power_checks(rescaled_updates: list[np.ndarray], power: int) -> Iterator[bool]:
-    """Yield for each length whether g/l follows the power law through its value at the first length."""
+    """Yield for each length whether g/l follows the power law that the optimal rate in closed form requires."""
     ratios = (np.array(LENGTH_POWER_TEST_LENGTHS) / LENGTH_POWER_TEST_LENGTHS[0]) ** (power - 1)
     return (
         np.allclose(update, ratio * rescaled_updates[0]) for update, ratio in zip(rescaled_updates, ratios, strict=True)
@@ -202,7 +202,7 @@ def _iterate_length_power_checks(rescaled_updates: list[np.ndarray], power: int)
 
 
 def _compute_unit_averages(cell: OnlineCell, theta: np.ndarray) -> RuleAverages:
-    """Compute the averages of a rule at learning rate 1 and length 1."""
+    """Compute the averages at learning rate 1 and length 1 that determine the optimal rate of a rule."""
     rule = replace(cell.rule, eta=1.0)
     parts = online_equations.compute_rule_averages(
         rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip)
@@ -226,7 +226,7 @@ def _log_length_per_log_angle(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
 def _integrate_over_log_angle(
     integrand: Callable[..., np.ndarray], cell: OnlineCell, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """Integrate a function of u from low (n,) to high (n,).
+    """Integrate a function of u along the optimal rate, from low (n,) to high (n,).
 
     The integral of `_time_per_log_angle` is the time elapsed.
     """
@@ -237,7 +237,7 @@ def _integrate_over_log_angle(
 
 
 def _find_angles_at_elapsed_times(cell: OnlineCell, edge: np.ndarray, elapsed: np.ndarray) -> np.ndarray:
-    """Find the angles (T,) from the times elapsed since the start of their panels (T,)."""
+    """Find the angles (T,) at the optimal rate from the times elapsed since the start of their panels (T,)."""
     u = edge - LOG_ANGLE_PANEL_WIDTH / 2
     for _ in range(MAX_ANGLE_NEWTON_STEPS):
         excess = _integrate_over_log_angle(_time_per_log_angle, cell, u, edge) - elapsed
@@ -250,7 +250,7 @@ def _find_angles_at_elapsed_times(cell: OnlineCell, edge: np.ndarray, elapsed: n
 
 
 def compute_control_objectives(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
-    """Compute the objectives (n,) of n cells of one kind.
+    """Compute the objectives (n,) that controls minimise, for n cells of one kind.
 
     An objective is infinite if the student diverges.
     """
@@ -312,7 +312,7 @@ def _compute_task_network_errors(_: NetworkTaskCell, cells: Sequence[Any], times
 
 
 def _make_time_average_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the quadrature times and weights of a time average."""
+    """Return the quadrature times and weights of an objective that is a time average."""
     edges = np.union1d(
         np.linspace(0, last_time, NUM_EQUAL_TIME_PANELS + 1),
         np.geomspace(FIRST_TIME_PANEL_FRACTION, 1, NUM_GEOMETRIC_TIME_EDGES) * last_time,
@@ -338,7 +338,7 @@ class BestControls(NamedTuple):
     reached: np.ndarray
 
     def make_variables(self, names: Sequence[str], t: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the dataset variables of the named controls at the recorded times (T,)."""
+        """Return the dataset variables of the best controls with these names at the recorded times (T,)."""
         missing = np.full(t.size, np.nan)
         return {
             "control": np.stack(
@@ -479,7 +479,7 @@ def _make_constant_control(
 def _find_best_constants(
     cell: Any, ranges: dict[str, ControlRange], last_time: float, objective: Objective
 ) -> tuple[dict[str, float], float]:
-    """Find the best constants and their objective by refining the best point of a grid."""
+    """Find the best constant controls and their objective by refining the best point of a grid."""
 
     def cells_at(points: Sequence[Sequence[float]]) -> list[Any]:
         constants = [
@@ -531,7 +531,7 @@ def _get_grid_neighbours(axis: np.ndarray, x: float) -> tuple[float, float]:
 def _search_controls(
     cell: Any, ranges: dict[str, ControlRange], constants: dict[str, float], last_time: float
 ) -> ControlSearchResult:
-    """Find the best controls by gradient descent from several starts."""
+    """Find the best controls of a cell by a search within their ranges."""
     options = next(iter(cell.optimal_keys.values()))
     only_fraction = [*ranges] == [
         FIRST_TASK_FRACTION_CONTROL
@@ -557,7 +557,7 @@ def _search_controls(
 
 
 def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: TimeSegments) -> ControlBounds:
-    """Return the bounds of all control values, one control after the other.
+    """Return the bounds of all values in the search for the best controls, one control after the other.
 
     The fraction of the first task is fixed to 1 until the switch.
     """
@@ -575,7 +575,7 @@ def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: T
 def _make_control(
     start_time: float, segments: TimeSegments, values: np.ndarray, options: OptimalControlOptions
 ) -> ControlFunction:
-    """Make a control from the values that a search has found.
+    """Make a control from the best values that a search has found.
 
     The control is 1 before `start_time`, if the search starts after t = 0.
     """
@@ -588,7 +588,7 @@ def _make_control(
 def _make_segment_edges(
     cell: Any, options: OptimalControlOptions, start_time: float, last_time: float
 ) -> tuple[float, ...]:
-    """Return the edges of equal segments up to the last time, and the times when the problem itself jumps."""
+    """Return the edges of an optimal control's segments up to the last time, and the times of other jumps."""
     edges = np.linspace(start_time, last_time, options.segments + 1)
     jumps = [edge for edge in cell.edges if start_time < edge < last_time]
     distant = [

@@ -137,7 +137,7 @@ def solve_task_piece(
     times: Array,
     max_steps: Array,
 ) -> tuple[Array, Array]:
-    """Integrate the packed order parameters (T, C, L) at constant task probabilities.
+    """Integrate the packed order parameters (T, C, L) of networks at constant task probabilities.
 
     Also returns a mask (L,) of the elements that have reached the last time.
 
@@ -161,7 +161,7 @@ def solve_task_piece(
 def solve_task_rows(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrate the packed order parameters (T, C, L) of cells with pieces that start at equal times.
+    """Integrate the packed order parameters (T, C, L) of networks whose tasks change at equal times.
 
     Also returns a mask (L,) of the elements that have reached the last time.
     """
@@ -182,7 +182,7 @@ def solve_task_rows(
 
 
 def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> list[StudentUnits]:
-    """Solve for R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell at each time.
+    """Solve for R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell's network at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same numbers of units and heads whose pieces
     begin together are integrated in parallel. Cells that differ only in N share a solution.
@@ -205,7 +205,7 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
 
 
 def compute_task_errors(cell: NetworkTaskCell, units: StudentUnits) -> np.ndarray:
-    """Compute the generalization errors (T, tasks) of a cell.
+    """Compute the generalization errors (T, tasks) of a network on its tasks.
 
     `units` contains R (T, K, M), Q (T, K, K) and v (T, heads, K).
     """
@@ -233,7 +233,7 @@ def _make_task_solution_key(cell: NetworkTaskCell) -> tuple[Any, ...]:
 def _solve_with_one_program(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> list[StudentUnits]:
-    """Solve cells with one compiled program, padded to a common batch size."""
+    """Solve networks that learn a sequence of tasks with one compiled program, padded to a common batch size."""
     padded_cells = pad_with_last_member(cells)
     rows, completed = solve_task_rows(equations, padded_cells, times)
     cell_rows = [rows[..., index] for index in range(len(cells))]

@@ -91,7 +91,7 @@ class Tableau(NamedTuple):
 
 
 def read_tableau() -> Tableau:
-    """Read the coefficients of the method into arrays.
+    """Read the coefficients of the Runge-Kutta method into arrays.
 
     >>> bool(np.allclose(read_tableau().a[NUM_STAGES].sum(), 1.0, rtol=1e-14))
     True
@@ -149,7 +149,7 @@ def integrate(
     max_attempts: int | Array,
     begin: Array | float = 0.0,
 ) -> tuple[Array, Array]:
-    """Integrate dy/dt = field(y) with y(begin) = start, and return the solution at increasing times.
+    """Integrate dy/dt = field(y) with y(begin) = start for a batch, and return the solution at increasing times.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def _is_unfinished(state: IntegrationState, end: Array) -> Array:
 def _attempt_step(
     constants: Tableau, field: VectorField, state: IntegrationState, times: Array, end: Array
 ) -> AttemptedStep:
-    """Attempt a step of each system, with the dense-output stages if any step contains a recorded time."""
+    """Attempt a Runge-Kutta step of each system, with dense-output stages if any step contains a recorded time."""
     last = state.t + state.h >= end
     h, t = jnp.where(last, end - state.t, state.h), jnp.where(last, end, state.t + state.h)
     # count the times, since a binary search would add a tenth to the compile time
@@ -296,7 +296,7 @@ def solve_in_batches(
     batch_size: Callable[[P], int],
     solve: Callable[[P, list[int]], list[S]],
 ) -> list[S]:
-    """Solve cells in batches that share a compiled program.
+    """Solve cells in batches, each integrated by one compiled program.
 
     Cells with equal identities are solved only once.
 
@@ -353,7 +353,7 @@ class TimePiece(NamedTuple):
 
 
 def split_times_into_pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[TimePiece]:
-    """Split recorded times (T,) into pieces that start at the given times.
+    """Split recorded times (T,) into pieces of an integration that start at the given times.
 
     A recorded time at an edge belongs to the piece that starts there.
 
@@ -377,7 +377,7 @@ def integrate_in_pieces(
     start: Array,
     times: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrate piece by piece.
+    """Integrate a batch of cells piece by piece.
 
     Returns the solution (T, C, L) and a mask (L,) of completed batch elements.
 

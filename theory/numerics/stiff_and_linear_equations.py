@@ -84,7 +84,7 @@ def solve_linear_odes(
 
 
 def _solve_panel_slopes(coefficients: CoefficientFunction, panels: list[tuple[float, float]]) -> list[np.ndarray]:
-    """Compute the slopes at the nodes of each panel as affine functions of its initial vector.
+    """Solve a linear equation for the slopes at the nodes of each panel, as affine functions of its initial vector.
 
     The functions are arrays (nodes, n, n + 1), and their last column is the constant term.
     """
@@ -101,7 +101,7 @@ def _solve_panel_slopes(coefficients: CoefficientFunction, panels: list[tuple[fl
 
 
 def _propagate_through_panels(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Propagate the initial vector through all panels.
+    """Propagate the initial vector of a linear equation through all panels.
 
     Returns the vectors at the panel edges (P + 1, n), and their slopes at the nodes (P, nodes, n).
     """
@@ -134,7 +134,7 @@ def _make_integration_weights(s: np.ndarray) -> np.ndarray:
 
 
 def _interpolate_in_panels(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Interpolate the vectors at the recorded times (T,) within their panels."""
+    """Interpolate the vectors of a linear equation at the recorded times (T,) within their panels."""
     panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(slopes) - 1)
     h = np.diff(edges)[panel]
     weights = _make_integration_weights((times - edges[panel]) / h)
@@ -149,7 +149,7 @@ def integrate_stiff_equations(
     cell_description: str,
     jacobian: RateFunction | None = None,
 ) -> np.ndarray:
-    """Integrate stiff equations, and return the state vectors (T, n) at the given times.
+    """Integrate the stiff equations of one cell, and return the state vectors (T, n) at the given times.
 
     Raises `SolverError` if the integration stops early.
 

@@ -182,7 +182,7 @@ def ensemble_error_unequal(
 
 
 def compute_vote_error(parallel: np.ndarray, perpendicular_gram: np.ndarray, tolerance: float = 1e-4) -> ErrorEstimate:
-    """Compute eps_g of the majority vote from the weight components of the students.
+    """Compute eps_g of the majority vote and its standard error from the weight components of the students.
 
     The arguments are the components (..., K) parallel to the teacher and the Gram matrices (..., K, K) of the
     perpendicular components.
@@ -274,7 +274,7 @@ def metropolis_error(
 
 
 def _compute_field_cholesky(R: float, q: float, K: int) -> np.ndarray:
-    """Compute the Cholesky factor of the field covariance of eq (3.4), with the teacher last."""
+    """Compute the Cholesky factor of an ensemble's field covariance of eq (3.4), with the teacher last."""
     covariance = np.full((K + 1, K + 1), float(q))
     covariance[-1], covariance[:, -1] = R, R
     np.fill_diagonal(covariance, 1.0)

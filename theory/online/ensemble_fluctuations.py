@@ -202,7 +202,7 @@ class PairRates(NamedTuple):
 
 
 def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
-    """Compute the covariances and biases of equal students at each time.
+    """Compute the covariances and biases of an ensemble of equal students at each time.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
 
 
 def _solve_identical_students(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
-    """Compute the fluctuations of students that start identical and therefore remain identical."""
+    """Compute the fluctuations of an ensemble whose students start identical and remain identical."""
     [(_, student)] = order_parameter_equations.solve_with_fluctuations([cell], times)
     V = student.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
     zero_vectors, zeros = np.zeros((*times.shape, 2)), np.zeros(times.shape)
@@ -273,7 +273,7 @@ def get_max_averaged_students(cell: OnlineCell) -> int:
 
 
 def make_initial_fluctuations(cell: OnlineCell) -> np.ndarray:
-    """Return the initial covariances and biases as a vector (16,).
+    """Return the initial covariances and biases of an ensemble as a vector (16,).
 
     Given students have no fluctuations. For randomly drawn students, c has the variance 1/N, and all other terms in c
     vanish to order 1/N.
@@ -296,7 +296,7 @@ def unpack_fluctuations(x: np.ndarray) -> PairFluctuations:
 
 
 def pack_fluctuations(fluctuations: PairFluctuations) -> np.ndarray:
-    """Pack covariances and biases into vectors (T, 16), with symmetrised matrices."""
+    """Pack an ensemble's covariances and biases into vectors (T, 16), with symmetrised matrices."""
     x = np.empty((*np.shape(fluctuations.S0), FLUCTUATION_VECTOR_SIZE))
     for index, part in zip(
         FLUCTUATION_INDICES,
@@ -308,7 +308,7 @@ def pack_fluctuations(fluctuations: PairFluctuations) -> np.ndarray:
 
 
 def _compute_fluctuation_scales(x: np.ndarray) -> np.ndarray:
-    """Compute the scale of each covariance and bias (..., 16) for relative errors.
+    """Compute the scale of each covariance and bias (..., 16) of an ensemble for relative errors.
 
     Scales follow from the variances of the two variables.
     """
@@ -322,7 +322,7 @@ def _compute_fluctuation_scales(x: np.ndarray) -> np.ndarray:
 
 
 def _compute_linear_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the coefficients of the linear equation x' = M x + d at increasing times.
+    """Compute the coefficients of the equation x' = M x + d of an ensemble's covariances and biases.
 
     Returns M (T, 16, 16) and d (T, 16).
     """
@@ -336,7 +336,7 @@ def _compute_linear_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.nd
 
 
 def _solve_states(cell: OnlineCell, t: np.ndarray) -> EqualStudentStates:
-    """Solve for the states of the students at increasing times (T,)."""
+    """Solve for the states of an ensemble's students at increasing times (T,)."""
     batches = []
     for first in range(0, t.size, STATE_BATCH_SIZE):
         [students] = order_parameter_equations.solve_cells([cell], _pad_to_batch(t[first : first + STATE_BATCH_SIZE]))
@@ -351,7 +351,7 @@ def _pad_to_batch(x: np.ndarray) -> np.ndarray:
 
 
 def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRates:
-    """Compute the rates F and their derivatives at each state."""
+    """Compute the rates F of a pair of students and their derivatives at each state."""
     equations = PairEquations(get_real_parameter_family(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_parameter_names}
     problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.time_dependence), []
@@ -396,7 +396,7 @@ def _make_symmetric_matrices(second: tuple[np.ndarray, ...], row: int) -> np.nda
 def _compute_rate_derivatives(
     equations: PairEquations, problem: PairParameters, t: Array, log_length: Array, log_theta: Array, c: Array
 ) -> tuple[Array, ...]:
-    """Compute the rates F of (log l, log theta, c12) with first and second derivatives at states (T,).
+    """Compute a pair's rates F of (log l, log theta, c12) with first and second derivatives at states (T,).
 
     Derivatives (10, 3, T) are along `COORDINATE_PAIRS`: first derivatives use the first coordinate of each pair.
     Also returns the time derivative of log eta (T,), and b for a (2, T).
@@ -421,7 +421,7 @@ def _compute_rate_derivatives(
 
 
 def _differentiate_along_pairs(field: Callable[[Array], Array], state: Array, parallel: bool) -> tuple[Array, ...]:
-    """Compute a field and its first and second derivatives along `COORDINATE_PAIRS`, at states (6, T).
+    """Compute a pair's rates and their first and second derivatives along `COORDINATE_PAIRS`, at states (6, T).
 
     Derivatives have the shape (10, 3, T). One axis for pairs and states, instead of `jacfwd`, reduces the compile time
     to a third. Pairs are computed sequentially unless `parallel`, since quadrature for two students needs many nodes.
@@ -454,7 +454,7 @@ def _compute_two_student_rates(rule: Rule, closed: bool, state: Array, problem: 
 
 
 def _compute_fluctuation_rates(rates: PairRates, x: PairFluctuations) -> PairFluctuations:
-    """Compute the time derivatives of covariances and biases without the noise terms."""
+    """Compute the time derivatives of an ensemble's covariances and biases without the noise terms."""
     A, g, h = rates.A, rates.g, rates.h
     V1, V2 = (_add_transpose(A @ V) for V in (x.V1, x.V2))
     W1, W2 = (A @ W + h[:, None] * W for W in (x.W1, x.W2))
@@ -478,7 +478,7 @@ def _add_transpose(V: np.ndarray) -> np.ndarray:
 
 
 def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, rates: PairRates) -> PairFluctuations:
-    """Compute the inhomogeneous terms: the covariances D, and b corrected for discrete time."""
+    """Compute the inhomogeneous terms of an ensemble: the covariances D, and b corrected for discrete time."""
     theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
     step = _average_update_products(cell, states)
     D = _compute_step_covariances(step, theta, c, drift)
@@ -489,7 +489,7 @@ def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, rates: Pa
 
 
 def _average_update_products(cell: OnlineCell, states: EqualStudentStates) -> UpdateProducts:
-    """Average products of updates over one example at each state."""
+    """Average products of updates over one example at each state of an ensemble."""
     averages, max_students = [], get_max_averaged_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):
         cosine = 0.0 if -TRANSVERSE_COSINE_TOL < c < 0 else c
@@ -502,7 +502,7 @@ def _average_update_products(cell: OnlineCell, states: EqualStudentStates) -> Up
 
 
 def _compute_step_covariances(step: UpdateProducts, theta: np.ndarray, c: np.ndarray, drift: float) -> PairFluctuations:
-    """Compute the covariances D of one step, including drift."""
+    """Compute the covariances D of one step of an ensemble, including drift."""
     a, pair = step.mean[:, :2], step.mean[:, 2]
     turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # derivative of a with respect to zeta
     pair_turn = (1 - c) / np.tan(theta)  # derivative of c12 with respect to zeta_1 + zeta_2
@@ -522,7 +522,7 @@ def _compute_step_covariances(step: UpdateProducts, theta: np.ndarray, c: np.nda
 
 
 def _compute_drift_second_order(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: float) -> np.ndarray:
-    """Compute the contribution of drift to the second-order term b_c.
+    """Compute the contribution of drift to the second-order term b_c of a pair's cosine.
 
     The result contains the effect of an example on the drift rate, and the change of both R at fixed q.
     """
@@ -545,7 +545,7 @@ class MeanCovariances(NamedTuple):
 def compute_ensemble_corrections(
     theta: np.ndarray, c: np.ndarray, K: int, N: int, fluctuations: PairFluctuations
 ) -> dict[str, np.ndarray]:
-    r"""Compute standard deviations and biases at finite N for quantities that depend on several students.
+    r"""Compute standard deviations and biases at finite N for quantities of an ensemble, such as its vote.
 
     Standard deviations describe a single run.
 
@@ -658,7 +658,7 @@ def _compute_vote_variance(theta: np.ndarray, c: np.ndarray, K: int, means: Mean
 
 
 def compute_vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Differentiate eps_g of the majority vote with respect to log theta and c.
+    """Differentiate eps_g of the majority vote with respect to the fluctuating log theta and c.
 
     Derivatives are finite differences of exact values.
     """

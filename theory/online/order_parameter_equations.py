@@ -118,7 +118,7 @@ class StudentPair(NamedTuple):
 
 
 def compute_rule_averages(rule: Rule, use_closed_forms: bool, theta: Array, length: Array, flip: Array) -> RuleAverages:
-    """Compute the averages over one student's step, including the learning rate.
+    """Compute the averages in the rates of one student's order parameters, including the learning rate.
 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
 
@@ -142,9 +142,9 @@ def compute_rule_averages(rule: Rule, use_closed_forms: bool, theta: Array, leng
 
 
 def compute_pair_average(rule: Rule, use_closed_forms: bool, pair: StudentPair, flip: Array) -> Array:
-    r"""Average the product of two students' updates, :math:`\langle f_1 f_2\rangle`, including the learning rate.
+    r"""Average the product of two students' updates for the rate of their overlap, including the learning rate.
 
-    The average uses a closed form, a line form or quadrature. Arrays broadcast.
+    The average :math:`\langle f_1 f_2\rangle` uses a closed form, a line form or quadrature. Arrays broadcast.
     """
     if use_closed_forms:
         pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
@@ -162,9 +162,9 @@ def _average_pair_by_line_form(rule: Rule, pair: StudentPair, flip: Array) -> Ar
 
 
 def integrate_rule_averages(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> RuleAverages:
-    """Integrate the averages over one student's step at learning rate 1, in panels between kinks.
+    """Integrate the averages in the rates of one student's order parameters, in panels between kinks.
 
-    All arguments are scalars.
+    The learning rate is 1, and all arguments are scalars.
 
     Parameters
     ----------
@@ -194,7 +194,10 @@ def integrate_rule_averages(rule: Rule, theta: Array, length: Array, flip: Array
 
 
 def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: int = NODES) -> Array:
-    r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
+    r"""Average the product of two students' updates for the rate of their overlap by nested quadrature.
+
+    The learning rate is 1, and all arguments are scalars.
+    """
     (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.teacher_angles)) for f in (jnp.sin, jnp.cos))
     pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
     q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
@@ -232,7 +235,7 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
 
 
 def _integrate_panels(integrand: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
-    """Integrate over the real line by a Gauss-Legendre rule on each panel between the edges.
+    """Integrate over a student's stability by a Gauss-Legendre rule on each panel between the edges.
 
     Most edges of a pair coincide or lie outside the range of stabilities, and empty panels take no time.
     """
@@ -273,7 +276,7 @@ def compute_rates(
     changes: TimeDependence | None = None,
     has_pairs: bool = True,
 ) -> Students:
-    """Compute the time derivative of the state of distinct students.
+    """Compute the time derivative of the order parameters of distinct students.
 
     Parameters
     ----------
@@ -414,7 +417,7 @@ class StudentRateArguments(NamedTuple):
 def solve_batch(
     equations: StudentSolverOptions, batch: StudentBatch, times: Array, max_steps: Array
 ) -> tuple[Array, ...]:
-    """Integrate a batch, and return log l, y, c and the fluctuation rows (T, ..., L).
+    """Integrate a batch of students, and return log l, y, c and the fluctuation rows (T, ..., L).
 
     Also returns a mask of elements that have reached the last time.
     """
@@ -442,7 +445,7 @@ def solve_batch(
 def _make_current_rule(
     equations: StudentSolverOptions, family: RealParameterFamily, setting: StudentRateArguments
 ) -> Rule:
-    """Return the rule of a batch element at the current time."""
+    """Return the rule in the equations of a batch element at the current time."""
     parameters = setting.parameters
     if equations.is_time_dependent:
         parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
@@ -453,7 +456,7 @@ def _make_current_rule(
 def _compute_student_rates(
     equations: StudentSolverOptions, students: Students, setting: StudentRateArguments
 ) -> Students:
-    """Return the time derivative of the students in one batch element."""
+    """Return the time derivative of the students' order parameters in one batch element."""
 
     def make_rule_rates(family: RealParameterFamily) -> Callable[[Students], Students]:
         rule, changes = (
@@ -474,7 +477,7 @@ def _compute_student_rates(
 def _compute_fluctuation_row_rates(
     equations: StudentSolverOptions, students: Students, rows: Array, setting: StudentRateArguments
 ) -> Array:
-    """Return the time derivative of the fluctuation rows (5 S, L) for students (S, L).
+    """Return the time derivative of the solver's fluctuation rows (5 S, L) for students (S, L).
 
     Each student is treated as a separate batch element.
     """
@@ -504,7 +507,7 @@ def _compute_fluctuation_rates(
     fluctuations: StudentFluctuations,
     setting: StudentRateArguments,
 ) -> StudentFluctuations:
-    """Return the time derivative of fluctuations (., L) under one rule, one student per batch element.
+    """Return the solver's time derivative of fluctuations (., L) under one rule, one student per batch element.
 
     Nodes are mapped outside of the batch, so that the batch is the last axis of all arrays: this is several times
     faster.
@@ -590,7 +593,7 @@ def solve_with_fluctuations(
 def _solve_in_pieces(
     cells: list[OnlineCell], times: Iterable[float], with_fluctuations: bool
 ) -> list[tuple[Students, StudentFluctuations]]:
-    """Solve cells piece by piece, between the edges of their functions of time."""
+    """Solve the equations of students piece by piece, between the edges of their functions of time."""
     t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
     starts, solutions = (
         _make_initial_states(cells, with_fluctuations),
@@ -631,7 +634,7 @@ def _join_pieces(parts: Sequence[tuple[Students, StudentFluctuations]]) -> tuple
 def _solve_by_program(
     cells: list[OnlineCell], t: np.ndarray, starts: list[InitialState], with_fluctuations: bool
 ) -> list[tuple[Students, StudentFluctuations]]:
-    """Solve cells in parallel, grouped by the compiled program that they share.
+    """Solve the equations of students in parallel, grouped by the compiled program that they share.
 
     Fluctuations are empty unless `with_fluctuations`. Cells with the same number of distinct students are integrated in
     parallel. All rules with closed forms share one batch, since tracing the solver takes longer than solving. Cells of
@@ -685,7 +688,7 @@ def _make_initial_state(cell: OnlineCell, with_fluctuations: bool) -> InitialSta
 def _solve_with_one_program(
     equations: StudentSolverOptions, problems: list[CellInitialValueProblem], times: np.ndarray
 ) -> list[tuple[Students, StudentFluctuations]]:
-    """Solve one batch of cells that share a compiled program.
+    """Solve the equations of one batch of students with one compiled program.
 
     Cells and times are padded, so that few programs are compiled.
     """
@@ -705,7 +708,7 @@ def _solve_with_one_program(
 def _stack_initial_value_problems(
     problems: list[CellInitialValueProblem], rules: tuple[RealParameterFamily, ...]
 ) -> StudentBatch:
-    """Stack cells whose rules are among `rules` into one batch.
+    """Stack the initial values of students whose rules are among `rules` into one batch.
 
     A parameter that a cell's rule does not have is set to 1.
     """
@@ -737,7 +740,7 @@ def _unpack_fluctuations(rows: Array) -> StudentFluctuations:
 
 
 def _check_solution(cells: list[OnlineCell], students: Students, completed: np.ndarray, last_time: float) -> None:
-    """Raise `SolverError` for a cell that stops early, and `DivergedStudentError` for lengths that overflow.
+    """Raise `SolverError` for equations that stop early, and `DivergedStudentError` for lengths that overflow.
 
     Lengths can overflow although their logarithms do not.
     """

@@ -91,7 +91,7 @@ class TaskStudentSetting(NamedTuple):
 def compute_task_rates(
     task_averages: RuleAverages, length: Array, y: Array, setting: TaskStudentSetting, task_probabilities: Array
 ) -> tuple[Array, Array]:
-    """Return the time derivatives of log l, and of y (tasks,).
+    """Return the time derivatives of log l, and of y (tasks,) with the teacher of each task.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def compute_task_rates(
 def _compute_row_rates(
     equations: TaskStudentSolverOptions, rows: Array, setting: TaskStudentSetting, task_probabilities: Array
 ) -> Array:
-    """Return the time derivative of the rows of one batch element: log l, y, and the time."""
+    """Return the time derivative of the rows of one batch element: log l, y of all tasks, and the time."""
     log_length, y, t = rows[0], jnp.clip(rows[1:-1], 0.0, 2.0), rows[-1]
     theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP))
 
@@ -148,7 +148,7 @@ def solve_piece(
     times: Array,
     max_steps: Array,
 ) -> tuple[Array, Array]:
-    """Integrate the state rows (T, C, L) over a piece with constant task probabilities.
+    """Integrate the state rows (T, C, L) of students over a piece with constant task probabilities.
 
     Also returns True for the elements that have reached the last time.
 
@@ -167,7 +167,7 @@ def solve_piece(
 
 
 def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[TaskStudent]:
-    """Solve the equations of each cell for its student at each time.
+    """Solve for the student of each cell, and for its overlaps with the teachers of all tasks, at each time.
 
     Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError`
     if a length leaves the floating-point range. Cells whose pieces begin together are integrated in parallel. Cells
@@ -205,7 +205,7 @@ def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
 
 
 def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[TaskStudent]:
-    """Solve cells that share one program, padded to a common batch size."""
+    """Solve students that learn a sequence of tasks with one compiled program, padded to a common batch size."""
     rules = tuple(dict.fromkeys(get_real_parameter_family(cell.rule) for cell in cells))
     padded_cells = pad_with_last_member(cells)
     start = np.stack([make_initial_state_rows(cell) for cell in padded_cells], axis=-1)
@@ -241,7 +241,7 @@ def make_initial_state_rows(cell: OnlineTaskCell) -> np.ndarray:
 
 
 def make_task_setting(cells: Sequence[OnlineTaskCell], rules: tuple[RealParameterFamily, ...]) -> TaskStudentSetting:
-    """Return the run-time arguments of a batch of cells whose rules are among `rules`.
+    """Return the run-time arguments of students that learn a sequence of tasks, with rules among `rules`.
 
     A parameter that a cell's rule does not have is set to 1.
     """

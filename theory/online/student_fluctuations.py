@@ -92,7 +92,7 @@ imaginary part :math:`\eta`, so that equally spaced nodes at distance h err by :
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -103,7 +103,7 @@ from statmech.numerics.gaussian import (
     GAUSSIAN_CUTOFF,
     NODES,
     Array,
-    get_legendre_rule,
+    half_line_gauss_rule,
     make_composite_rule,
     mills_ratio,
     normal_cdf,
@@ -157,7 +157,7 @@ class AngleFunctions(NamedTuple):
 def average_over_perpendicular_field(
     rho: Array, kappa: Array, moments: tuple[Array, Array, Array], angle: AngleFunctions, decay: Array
 ) -> StepMoments:
-    r"""Average the update of one step over the perpendicular field w at a fixed stability.
+    r"""Average a student's update and its noise over the perpendicular field w at a fixed stability.
 
     Returns the first-order, product and second-order terms of :math:`(\log l, \theta)`.
 
@@ -234,7 +234,7 @@ def compute_step_moments(rule: Rule, theta: Array, length: Array, flip: Array, c
 
 
 def compute_stability_panel_edges(rule: Rule, theta: Array, length: Array) -> list[Array]:
-    """Compute increasing panel edges for the absolute stability, as in `theory.online.order_parameter_equations`."""
+    """Compute increasing panel edges of the absolute stability for averages of a student's noise."""
     kinks = [jnp.abs(kink) for kink in rule.edges(length) if not (isinstance(kink, (int, float)) and kink == 0)]
     sorted_edges = [
         jnp.minimum(edge, STABILITY_CUTOFF) for edge in (LABEL_SIGMOID_CUTOFF * jnp.abs(jnp.tan(theta)), *kinks)
@@ -247,7 +247,7 @@ def compute_stability_panel_edges(rule: Rule, theta: Array, length: Array) -> li
 
 
 def make_stability_nodes(edges: list[Array], theta: Array, flip: Array, nodes: int = NODES) -> StabilityNodes:
-    """Make Gauss-Legendre nodes on the panels between edges, along a new first axis."""
+    """Make nodes for averages of a student's noise on the panels between edges, along a new first axis."""
     x, weights = (jnp.moveaxis(part, -1, 0) for part in make_composite_rule(jnp.stack(edges), nodes))
     field = x * jnp.abs(jnp.cos(theta) / jnp.sin(theta))
     wrong, slope = normal_upper_tail(field), normal_density(field)
@@ -257,12 +257,13 @@ def make_stability_nodes(edges: list[Array], theta: Array, flip: Array, nodes: i
 
 
 def make_linear_rule_nodes(theta: Array, flip: Array) -> StabilityNodes:
-    r"""Make the few nodes needed for a rule that is linear on both sides of 0, along a new first axis.
+    r"""Make the few nodes needed for the noise of a rule that is linear on both sides of 0.
 
-    :math:`\Phi(\gamma\kappa)` is a step at 0 plus a remainder. Averages with the step are averages of polynomials. With
-    :math:`c = |\cos\theta|` and :math:`|\kappa| = s\sin\theta`, :math:`\varphi(\kappa)\varphi(\gamma\kappa) =
-    \varphi(s)/\sqrt{2\pi}`, so that the remainder has the weight :math:`\varphi(s)` times the smooth Mills ratio
-    :math:`\Phi(-cs)/\varphi(cs)`. Gauss rules for :math:`\varphi` on the half line serve both terms.
+    The nodes have a new first axis. :math:`\Phi(\gamma\kappa)` is a step at 0 plus a remainder. Averages with the step
+    are averages of polynomials. With :math:`c = |\cos\theta|` and :math:`|\kappa| = s\sin\theta`,
+    :math:`\varphi(\kappa)\varphi(\gamma\kappa) = \varphi(s)/\sqrt{2\pi}`, so that the remainder has the weight
+    :math:`\varphi(s)` times the smooth Mills ratio :math:`\Phi(-cs)/\varphi(cs)`. Gauss rules for :math:`\varphi` on
+    the half line serve both terms.
     """
     (x, wide), (s, narrow) = (
         _reshape_to_columns(half_line_gauss_rule(nodes), theta.ndim)
@@ -295,34 +296,10 @@ def _reshape_to_columns(rule: tuple[np.ndarray, np.ndarray], ndim: int) -> tuple
     return nodes, weights
 
 
-@cache
-def half_line_gauss_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights of a Gauss rule for the standard normal density on the half line.
-
-    The rule is computed by the Stieltjes procedure.
-
-    >>> x, weight = half_line_gauss_rule(5)
-    >>> np.allclose([weight.sum(), weight @ x**8], [0.5, 105 / 2], rtol=1e-13)
-    True
-    """
-    unit, fine = get_legendre_rule(400)
-    x, weight = 16 * unit, 16 * fine * normal_density(16 * unit)
-    diagonal, off_diagonal, previous, current = np.zeros(nodes), np.ones(nodes), np.zeros_like(x), np.ones_like(x)
-    current /= np.sqrt(weight @ current**2)
-    for k in range(nodes):  # recursion of orthonormal polynomials
-        diagonal[k] = weight @ (x * current**2)
-        new = (x - diagonal[k]) * current - (off_diagonal[k - 1] if k else 0.0) * previous
-        off_diagonal[k] = np.sqrt(weight @ new**2)
-        previous, current = current, new / off_diagonal[k]
-    matrix = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
-    eigenvalues, vectors = np.linalg.eigh(matrix)
-    return eigenvalues, vectors[0] ** 2 / 2
-
-
 def compute_weighted_step_terms(
     rule: Rule, stabilities: StabilityNodes, theta: Array, length: Array, flip: Array, changes: Any = None
 ) -> StepMoments:
-    """Compute the weighted step averages at one node, summed over the stabilities x and -x.
+    """Compute the weighted noise of a student's step at one node, summed over the stabilities x and -x.
 
     All arguments are scalars.
 
@@ -362,7 +339,7 @@ def convert_to_step_averages(theta: Array, example: StepMoments, changes: Any = 
 
 
 def _add_drift(example: StepMoments, angle: AngleFunctions, drift: Array) -> StepMoments:
-    """Add the teacher's drift to the averages over an example."""
+    """Add the noise of the teacher's drift to a student's averages over an example."""
     (xi_l, xi_theta), (ll, lt, tt), (second_l, second_t) = example
     sin2, turn = angle.sin**2, drift * angle.cot
     bend = angle.cot / (2 * sin2) * (drift**2 * angle.cos**2 + 2 * drift * sin2) + drift * xi_theta / sin2
@@ -454,7 +431,7 @@ def make_initial_fluctuations(theta: np.ndarray, random: bool) -> StudentFluctua
 def compute_student_corrections(
     theta: np.ndarray, length: np.ndarray, fluctuations: StudentFluctuations, N: int | np.ndarray
 ) -> dict[str, np.ndarray]:
-    r"""Compute the standard deviation and bias of R, length and eps_g at finite N, in the shape of theta.
+    r"""Compute the standard deviation and bias of a student's R, length and eps_g at finite N, like theta.
 
     Standard deviations describe a single run.
 
@@ -550,7 +527,7 @@ def compute_update_products(
 
 
 def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip: float, nodes: int) -> CommonFields:
-    """Make quadrature nodes (y, x) for students with a common field (c >= 0)."""
+    """Make quadrature nodes (y, x) for the updates of students with a common field (c >= 0)."""
     sin, cos, root = np.sin(theta), np.cos(theta), np.sqrt(c)
     width = sin * np.sqrt(1 - c)
     r = np.hypot(cos, root * sin)
@@ -579,7 +556,7 @@ def _make_common_fields(rule: Rule, theta: float, length: float, c: float, flip:
 def _make_mutually_opposed_student_fields(
     rule: Rule, theta: float, length: float, c: float, flip: float, max_students: int, nodes: int
 ) -> CommonFields:
-    """Make quadrature nodes (v, s0) for opposed students (c < 0).
+    """Make quadrature nodes (v, s0) for the updates of opposed students (c < 0).
 
     Only positive s0 are needed, since a negative s0 gives the complex conjugate.
     """
@@ -599,7 +576,7 @@ def _make_mutually_opposed_student_fields(
 def _average_on_shifted_contours(
     z: np.ndarray, weight: np.ndarray, tau: np.ndarray, b: np.ndarray
 ) -> dict[tuple[int, int], np.ndarray]:
-    """Average tau^i (z - ib)^j on contours shifted by -ib, for shifts b (X,) and nodes (Y, Z).
+    """Average a student's tau^i (z - ib)^j on contours shifted by -ib, for shifts b (X,) and nodes (Y, Z).
 
     Each power (i, j) gives an array (Y, X).
     """
@@ -627,7 +604,7 @@ def _find_field_panel_edges(rule: Rule, length: float, slope: float, width: floa
 def _make_update_nodes(
     rule: Rule, theta: float, length: float, stability: np.ndarray, width: float, nodes: int
 ) -> tuple[np.ndarray, ...]:
-    """Make nodes in z (Y, Z) on panels between the kinks, with their weights and updates tau."""
+    """Make nodes in z (Y, Z) on panels between the kinks, with their weights and a student's updates tau."""
     cuts = [(edge - stability) / replace_zero(width) for edge in rule.edges(length)]
     z, weight = _make_panel_nodes([0.0, *cuts], nodes, stability)
     tau = rule.eta * rule.g(stability[:, None] + width * z, length) / (length * np.sin(theta))
@@ -645,7 +622,7 @@ def _compute_parabola_weights(bound: np.ndarray, flip: float) -> np.ndarray:
 
 
 def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdateProducts:
-    """Combine the conditional averages of one student into the averages of products."""
+    """Combine the conditional averages of one student's update into the averages of products."""
     G, student, pair = (
         _compute_second_moments(common, c),
         _make_student_update_vectors(common, theta),
@@ -672,7 +649,7 @@ def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdatePro
 
 
 def _compute_second_moments(common: CommonFields, c: float) -> np.ndarray:
-    """Compute the conditional averages G (Y, X, 5, 5) of products of phi."""
+    """Compute the conditional averages G (Y, X, 5, 5) over products of phi, the powers of a student's update."""
     powers = {(0, 0): 1.0, (0, 1): 0.0, (0, 2): 1.0} | common.conditional_averages
     mean, deviation = common.common_s_part, np.sqrt(1 - c)
 
@@ -704,7 +681,7 @@ def _make_cosine_update_matrix(c: float) -> np.ndarray:
 
 
 def _compute_cosine_second_order(common: CommonFields, G: np.ndarray, c: float) -> np.ndarray:
-    """Compute the second-order term b of c12 at the nodes (Y, X)."""
+    """Compute the second-order term b in the update of two students' cosine c12 at the nodes (Y, X)."""
     z, mu = common.conditional_averages, G[..., 0]
     excess = common.common_normal**2 - 3  # chi without its terms in z, which are added below
     y = np.array([0.0, 0.0, 0.0, 2.0, 1.0])
@@ -715,7 +692,7 @@ def _compute_cosine_second_order(common: CommonFields, G: np.ndarray, c: float) 
 
 
 def _make_panel_nodes(edges: list[Array], nodes: int, template: Array = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Make quadrature nodes and weights on the panels between edges, along a new last axis.
+    """Make nodes and weights for averages of students' updates on the panels between edges, along a new last axis.
 
     Edges are broadcast to the shape of `template`.
     """

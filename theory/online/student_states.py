@@ -32,7 +32,7 @@ class RateTerms(NamedTuple):
 
 
 def compute_rate_terms(averages: RuleAverages, y: Array, length: Array, changes: TimeDependence | None) -> RateTerms:
-    """Compute the terms in one student's rates from the averages of its rule.
+    """Compute the terms in the rates of one student's state from the averages of its rule.
 
     Without `changes` there is no drift and no decay.
     """
