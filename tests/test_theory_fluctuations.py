@@ -184,7 +184,7 @@ def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness
     simulation = simulate.run(scenario)
     largest, bound = judged(simulation, scenario)
     assert largest < bound
-    monkeypatch.setattr(student_fluctuations, "compute_fluctuation_rates", without_discreteness)
+    monkeypatch.setattr(order_parameter_equations, "compute_fluctuation_rates", without_discreteness)
     monkeypatch.setenv("STATMECH_CACHE", "off")
     order_parameter_equations.solve_batch.clear_cache()
     try:

@@ -557,7 +557,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[St
 
 
 def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Array | None = None) -> np.ndarray:
-    """Compute a network's generalization error from R (..., K, M), Q (..., K, K) and v (..., K).
+    """Compute a cell's generalization error from the solution R (..., K, M), Q (..., K, K) and v (..., K).
 
     Small errors that rounding makes negative are set to 0. T (M, M) is the covariance of the teacher's fields, by
     default the matrix T of the cell.
@@ -587,7 +587,7 @@ def make_solution_key(cell: NetworkCell) -> tuple[Any, ...]:
 def _solve_with_one_program(
     equations: NetworkSolverOptions, cells: Sequence[NetworkCell], times: np.ndarray
 ) -> list[StudentUnits]:
-    """Solve networks with one compiled program.
+    """Solve the equations of a batch of networks with one compiled program.
 
     Cells and times are padded to common sizes.
     """

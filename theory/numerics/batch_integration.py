@@ -233,7 +233,7 @@ def _attempt_step(
 
 
 def _estimate_error(constants: Tableau, y: Array, step: AttemptedStep, rtol: float, atol: Array) -> Array:
-    """Estimate the error of each system's step in units of the tolerance."""
+    """Estimate the error of each system's Runge-Kutta step in units of the tolerance."""
     scale = atol + rtol * jnp.maximum(jnp.abs(y), jnp.abs(step.y))
 
     def part(weights: np.ndarray) -> Array:

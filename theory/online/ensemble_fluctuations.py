@@ -80,8 +80,14 @@ from statmech.students.ensemble_vote import majority_vote_error
 from statmech.students.order_parameters import angle_from_versine
 from statmech.students.rules import Rule
 from theory.numerics import stiff_and_linear_equations
-from theory.online import order_parameter_equations, student_fluctuations
-from theory.online.student_fluctuations import UpdateProducts, compute_update_products, dot_last_axis
+from theory.online import order_parameter_equations
+from theory.online.student_fluctuations import (
+    UpdateProducts,
+    compute_step_moments,
+    compute_update_products,
+    dot_last_axis,
+)
+from theory.online.student_fluctuations import make_initial_fluctuations as make_student_fluctuations
 from theory.online.student_states import Students, make_initial_students
 
 STATE_BATCH_SIZE = 32  # one compiled program serves any number of states
@@ -280,7 +286,7 @@ def make_initial_fluctuations(cell: OnlineCell) -> np.ndarray:
     """
     x = np.zeros(FLUCTUATION_VECTOR_SIZE)
     if cell.start is None:
-        student = student_fluctuations.make_initial_fluctuations(np.asarray([np.pi / 2]), random=True)
+        student = make_student_fluctuations(np.asarray([np.pi / 2]), random=True)
         ll, lt, tt = student.covariance[:, 0]
         x[FLUCTUATION_INDICES.V1], x[FLUCTUATION_INDICES.bias], x[FLUCTUATION_INDICES.S0] = (
             [[ll, lt], [lt, tt]],
@@ -414,9 +420,7 @@ def _compute_rate_derivatives(
 
     parts = _differentiate_along_pairs(field, state, equations.uses_closed_form)
     current_rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
-    noise = student_fluctuations.compute_step_moments(
-        current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes
-    )
+    noise = compute_step_moments(current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes)
     return *parts, log_eta_rate, noise.second_order
 
 

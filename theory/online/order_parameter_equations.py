@@ -88,8 +88,18 @@ from statmech.runtime.operating_system import record_jax_use
 from statmech.students.order_parameters import angle_between_students, angle_from_versine
 from statmech.students.rules import Rule, RuleAverages
 from theory.numerics.batch_integration import integrate, pad_times, split_times_into_pieces
-from theory.online import student_fluctuations
-from theory.online.student_fluctuations import StabilityNodes, StepMoments, StudentFluctuations
+from theory.online.student_fluctuations import (
+    StabilityNodes,
+    StepMoments,
+    StudentFluctuations,
+    compute_fluctuation_rates,
+    compute_stability_panel_edges,
+    compute_weighted_step_terms,
+    convert_to_step_averages,
+    make_initial_fluctuations,
+    make_linear_rule_nodes,
+    make_stability_nodes,
+)
 from theory.online.student_states import (
     ATOL,
     LOG_LENGTH_CLIP,
@@ -521,15 +531,11 @@ def _compute_fluctuation_rates(
         return setting.changes if equations.is_time_dependent else None
 
     def edges(theta: Array, length: Array, setting: StudentRateArguments) -> list[Array]:
-        return student_fluctuations.compute_stability_panel_edges(
-            _make_current_rule(equations, family, setting), theta, length
-        )
+        return compute_stability_panel_edges(_make_current_rule(equations, family, setting), theta, length)
 
     def examples(nodes: StabilityNodes, theta: Array, length: Array, setting: StudentRateArguments) -> StepMoments:
         rule = _make_current_rule(equations, family, setting)
-        return student_fluctuations.compute_weighted_step_terms(
-            rule, nodes, theta, length, setting.flip, current_changes(setting)
-        )
+        return compute_weighted_step_terms(rule, nodes, theta, length, setting.flip, current_changes(setting))
 
     def rates(
         example: StepMoments,
@@ -538,7 +544,7 @@ def _compute_fluctuation_rates(
         fluctuations: StudentFluctuations,
         setting: StudentRateArguments,
     ) -> StudentFluctuations:
-        step = student_fluctuations.convert_to_step_averages(theta, example, current_changes(setting))
+        step = convert_to_step_averages(theta, example, current_changes(setting))
 
         def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
             rule = _make_current_rule(equations, family, setting._replace(t=t))
@@ -546,16 +552,12 @@ def _compute_fluctuation_rates(
                 rule, equations.use_closed_forms, (log_length, log_theta), setting.flip, current_changes(setting)
             )
 
-        return student_fluctuations.compute_fluctuation_rates(
-            field, (log_length, jnp.log(theta)), setting.t, step, fluctuations
-        )
+        return compute_fluctuation_rates(field, (log_length, jnp.log(theta)), setting.t, step, fluctuations)
 
     if equations.has_linear_rules:
-        stabilities = student_fluctuations.make_linear_rule_nodes(theta, setting.flip)
+        stabilities = make_linear_rule_nodes(theta, setting.flip)
     else:
-        stabilities = student_fluctuations.make_stability_nodes(
-            over_batch(edges)(theta, length, setting), theta, setting.flip
-        )
+        stabilities = make_stability_nodes(over_batch(edges)(theta, length, setting), theta, setting.flip)
     terms = jax.vmap(lambda stability: over_batch(examples)(stability, theta, length, setting))(stabilities)
     means: StepMoments = jax.tree.map(partial(jnp.sum, axis=0), terms)
     fluctuation_rates: StudentFluctuations = over_batch(rates)(means, log_length, theta, fluctuations, setting)
@@ -678,7 +680,7 @@ def _make_initial_states(cells: list[OnlineCell], with_fluctuations: bool) -> li
 def _make_initial_state(cell: OnlineCell, with_fluctuations: bool) -> InitialState:
     students = make_initial_students(cell)
     fluctuations = (
-        student_fluctuations.make_initial_fluctuations(angle_from_versine(students.y), random=cell.start is None)
+        make_initial_fluctuations(angle_from_versine(students.y), random=cell.start is None)
         if with_fluctuations
         else None
     )
