@@ -4,6 +4,8 @@ States: one student and one pair represent all students with equal starts.
 
 Rate terms: the terms in one student's rates are derived in `theory.online.order_parameter_equations`. The arithmetic
 works for any arrays, so that theories without JAX (`theory.classification.attentive_perceptron`) can use it.
+
+Lengths: a student whose length leaves the floating-point range has diverged.
 """
 
 from __future__ import annotations
