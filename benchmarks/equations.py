@@ -23,8 +23,8 @@ from scipy.integrate import solve_ivp
 import theory
 from statmech import Scenario
 from statmech.kinds.online_student import OnlineCell
+from theory.online.order_parameter_equations import solve_cells
 from theory.online.student_states import Students
-from theory.online.trajectories import solve_cells
 
 AGREE = 1e-6
 TIMES = np.linspace(0.0, 50.0, 201)
@@ -118,7 +118,7 @@ def main() -> None:
     cells = list(sweep.cells())
     picked = np.linspace(0, count - 1, sample).astype(int)  # spread over the learning rates
     calls = {
-        "theory.online.trajectories.solve_cells": lambda: solve_cells(cells, TIMES),
+        "theory.online.order_parameter_equations.solve_cells": lambda: solve_cells(cells, TIMES),
         "theory.solve": lambda: theory.solve(sweep),
         "SciPy LSODA": lambda: [lsoda(cells[i].rule.eta) for i in picked],
     }

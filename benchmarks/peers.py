@@ -431,7 +431,7 @@ import numpy as np, jax
 from statmech import Scenario, load
 from statmech.runtime.compiled_programs import set_up_compilation_cache
 import simulate.learners.minover, simulate.kinds.online_perceptron, simulate.kinds.stored_examples
-import theory.online.trajectories
+import theory.online.order_parameter_equations
 from simulate.online import gram_engine as gram, perceptrons
 from simulate.learners import minover
 from statmech.numerics.random_numbers import make_key_data
@@ -439,7 +439,7 @@ from statmech.numerics.random_numbers import make_key_data
 grams, sizes, until = np.ones((8, 24, 24)), np.full(8, 24), np.full((8, 1), 10)
 task = perceptrons.make_perceptron_task(cell, "float64")
 calls = {{
-    "equations": lambda: theory.online.trajectories.solve_cells([cell], [5.0]),
+    "equations": lambda: theory.online.order_parameter_equations.solve_cells([cell], [5.0]),
     "Gram": lambda: jax.block_until_ready(tuple(gram.run(task, make_key_data(0), np.array([50]))[:2])),
     "MinOver": lambda: jax.block_until_ready(minover.learn_minover_batch("epochs", grams, sizes, until)),
 }}

@@ -108,9 +108,9 @@ DEAR_EXAMPLES = {  # pages and docstrings
     "statmech.results.comparison.find_unresolved_std_mask",
     "sweeps.md",
     "theory.online.ensemble_fluctuations.solve_pair_fluctuations",
-    "theory.networks.plateaus.escape",
-    "theory.networks.plateaus.critical_rate",
-    "theory.networks.plateaus.plateau",
+    "theory.networks.plateaus_and_critical_rate.escape",
+    "theory.networks.plateaus_and_critical_rate.critical_rate",
+    "theory.networks.plateaus_and_critical_rate.plateau",
     "theory.online.stationary_states.stationary",
 }
 

@@ -18,7 +18,7 @@ from statmech.numerics.gaussian import step
 from statmech.parameters.parameter_fields import get_parameters, parameter
 from statmech.students.rules import AdaTron, AdaTronTextbook, Perceptron, Rule
 from statmech.students.student_geometry import angle_between_students
-from theory.online import order_parameter_equations, student_fluctuations, trajectories
+from theory.online import order_parameter_equations, student_fluctuations
 from theory.online.order_parameter_equations import StudentPair, integrate_pair_average, integrate_rule_averages
 
 ANGLES = [np.pi / 2, 2.5, 1.0, 0.1, 1e-3, 1e-6]
@@ -258,8 +258,8 @@ def test_a_rule_without_its_closed_form_is_integrated_to_the_same_solution():
 
     scenario = Scenario(rule="adatron", K=2, t=[1, 10], flip=0.1)
     [cell] = scenario.cells()
-    [closed] = trajectories.solve_cells([cell], scenario.t)
-    [integrated] = trajectories.solve_cells([replace(cell, rule=Open())], scenario.t)
+    [closed] = order_parameter_equations.solve_cells([cell], scenario.t)
+    [integrated] = order_parameter_equations.solve_cells([replace(cell, rule=Open())], scenario.t)
     for one, other in zip(closed, integrated, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8)
 

@@ -17,7 +17,7 @@ from statmech.numerics import statistics
 from statmech.parameters.schedules_and_controls import LEARNING_RATE_SCHEDULES
 from statmech.results import comparison
 from statmech.results.comparison import predict_mean_and_std
-from theory.online import order_parameter_equations, student_fluctuations, trajectories
+from theory.online import order_parameter_equations, student_fluctuations
 from theory.solutions import solve_line
 
 pytestmark = pytest.mark.quick
@@ -184,7 +184,7 @@ def test_means_lie_within_the_predicted_standard_errors_and_without_discreteness
     simulation = simulate.run(scenario)
     largest, bound = judged(simulation, scenario)
     assert largest < bound
-    monkeypatch.setattr(student_fluctuations, "compute_fluctuation_rates", without_discreteness)
+    monkeypatch.setattr(order_parameter_equations, "compute_fluctuation_rates", without_discreteness)
     monkeypatch.setenv("STATMECH_CACHE", "off")
     order_parameter_equations.solve_batch.clear_cache()
     try:
@@ -320,13 +320,13 @@ def test_all_values_of_the_figure_of_fluctuations_are_judged():
 
 @pytest.mark.slow
 def test_n_is_an_axis_whose_cells_share_one_integration(monkeypatch):
-    solved, original = [], trajectories._solve_by_program
+    solved, original = [], order_parameter_equations._solve_by_program
 
     def counted(cells, *others):
         solved.append(len(cells))
         return original(cells, *others)
 
-    monkeypatch.setattr(trajectories, "_solve_by_program", counted)
+    monkeypatch.setattr(order_parameter_equations, "_solve_by_program", counted)
     scenario = Scenario(rule="hebb", N=[10, 1000], t=[1], corrections=True)
     solution = theory.solve(scenario)
     assert solved == [1]

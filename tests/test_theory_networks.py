@@ -22,7 +22,7 @@ from theory.networks.order_parameter_equations import (
     pack_units,
     solve_cells,
 )
-from theory.networks.plateaus import _make_symmetric_units
+from theory.networks.plateaus_and_critical_rate import _make_symmetric_units
 from theory.networks.stationary_states import _evaluate_rates_and_jacobian
 
 pytestmark = pytest.mark.quick

@@ -19,8 +19,8 @@ from scipy.special import log_ndtr, ndtr
 from statmech import Scenario
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_rule, normal_density
 from statmech.numerics.root_finding import find_zeros
-from theory.numerics import runge_kutta, stiff_equations
-from theory.online import order_parameter_equations, student_fluctuations, trajectories
+from theory.numerics import batch_integration, stiff_and_linear_equations
+from theory.online import order_parameter_equations, student_fluctuations
 from theory.stored_examples import field_samples
 
 LAST = 3.0  # of time
@@ -44,25 +44,25 @@ def field(y):
 
 @jax.jit
 def stepped(constants, state, times):
-    return runge_kutta._attempt_step(constants, field, state, times, jnp.inf)
+    return batch_integration._attempt_step(constants, field, state, times, jnp.inf)
 
 
 @jax.jit
 def recorded(constants, state, step, times):
-    return runge_kutta._record_values(constants, state, step, jnp.array([True]), times)
+    return batch_integration._record_values(constants, state, step, jnp.array([True]), times)
 
 
 def beginning(t, h):
     """The state of the solution at time t, before a step of size h, and one recorded time in the step."""
-    state = runge_kutta.IntegrationState(
+    state = batch_integration.IntegrationState(
         attempts=jnp.zeros((), int),
         t=jnp.array([t]),
         h=jnp.array([h]),
         y=jnp.array([[solution(t)], [t]]),
-        stages=jnp.zeros((runge_kutta.NUM_ALL_STAGES, 2, 1)),
-        recorded_values=jnp.zeros((runge_kutta.TIMES_PER_BLOCK, 2, 1)),
+        stages=jnp.zeros((batch_integration.NUM_ALL_STAGES, 2, 1)),
+        recorded_values=jnp.zeros((batch_integration.TIMES_PER_BLOCK, 2, 1)),
     )
-    times = np.full(runge_kutta.TIMES_PER_BLOCK, np.inf)
+    times = np.full(batch_integration.TIMES_PER_BLOCK, np.inf)
     times[0] = t + 0.4 * h
     return state, times
 
@@ -95,7 +95,7 @@ def errors_between(constants):
 
 
 def test_the_coefficients_are_those_of_scipy():
-    a, fifth, third, polynomial = runge_kutta.read_tableau()
+    a, fifth, third, polynomial = batch_integration.read_tableau()
     np.testing.assert_array_equal(a[:12, :12], DOP853.A)
     np.testing.assert_array_equal(a[12], [*DOP853.B, 0, 0, 0, 0])
     np.testing.assert_array_equal(a[13:], DOP853.A_EXTRA)
@@ -106,12 +106,12 @@ def test_the_coefficients_are_those_of_scipy():
 @pytest.mark.parametrize("errors", [errors_of_solutions, errors_between])
 def test_the_method_of_dormand_and_prince_has_order_eight(errors):
     """Also the polynomial between steps, of degree 7, whose error in one step is of order 8."""
-    constants = runge_kutta.read_tableau()
+    constants = batch_integration.read_tableau()
     assert order(STEPS, errors(constants)) == pytest.approx(8, abs=0.6)
 
 
 def test_with_another_coefficient_the_order_is_lost():
-    right = runge_kutta.read_tableau()
+    right = batch_integration.read_tableau()
     a, polynomial = right.a.copy(), right.polynomial.copy()
     a[8, 4] += 1e-4
     polynomial[1, 6] += 1e-3
@@ -121,14 +121,14 @@ def test_with_another_coefficient_the_order_is_lost():
 
 def integrator():
     """A program of two lanes and up to 128 recorded times."""
-    return jax.jit(partial(runge_kutta.integrate, field, max_attempts=10_000))
+    return jax.jit(partial(batch_integration.integrate, field, max_attempts=10_000))
 
 
 compiled = integrator()
 
 
 def largest_error(integrate, rtol):
-    times = runge_kutta.pad_times(np.linspace(0.1, 10, 37))
+    times = batch_integration.pad_times(np.linspace(0.1, 10, 37))
     start, atol = jnp.array([[1.0, 1.0], [0.0, 0.0]]), jnp.full((2, 1), 1e-300)
     found, completed = integrate(start, times, rtol, atol)
     assert completed.all()
@@ -138,15 +138,17 @@ def largest_error(integrate, rtol):
 
 def test_errors_follow_the_tolerance_and_do_not_without_an_estimate(monkeypatch):
     assert all(largest_error(compiled, rtol) < 10 * rtol for rtol in (1e-4, 1e-7, 1e-10))
-    monkeypatch.setattr(runge_kutta, "_estimate_error", lambda constants, y, *others: jnp.zeros(y.shape[1]))
+    monkeypatch.setattr(batch_integration, "_estimate_error", lambda constants, y, *others: jnp.zeros(y.shape[1]))
     assert largest_error(integrator(), 1e-10) > 1e-6
 
 
 @pytest.mark.quick
 def test_a_first_step_outside_the_domain_of_the_field_is_repeated_with_a_smaller_one():
     """The field is not a number at negative values, which the first step reaches."""
-    steep = jax.jit(partial(runge_kutta.integrate, lambda y: -1000 * y * jnp.sqrt(y), max_attempts=1000))
-    found, completed = steep(jnp.ones((1, 1)), runge_kutta.pad_times(np.array([1.0])), 1e-9, jnp.full((1, 1), 1e-12))
+    steep = jax.jit(partial(batch_integration.integrate, lambda y: -1000 * y * jnp.sqrt(y), max_attempts=1000))
+    found, completed = steep(
+        jnp.ones((1, 1)), batch_integration.pad_times(np.array([1.0])), 1e-9, jnp.full((1, 1), 1e-12)
+    )
     assert completed.all()
     np.testing.assert_allclose(found[0, 0, 0], 501.0**-2, rtol=1e-8)
 
@@ -171,18 +173,20 @@ def linear(t):
 def collocated(number):
     """The error at the last time after a number of equal panels."""
     edges = np.linspace(0, LAST, number + 1)
-    values, _ = stiff_equations._propagate_through_panels(
-        np.ones(1), np.diff(edges), stiff_equations._solve_panel_slopes(linear, [*pairwise(edges)])
+    values, _ = stiff_and_linear_equations._propagate_through_panels(
+        np.ones(1), np.diff(edges), stiff_and_linear_equations._solve_panel_slopes(linear, [*pairwise(edges)])
     )
     return abs(values[-1, 0] - known(LAST))
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_collocation_at_gauss_nodes_has_twice_their_order(nodes, monkeypatch):
-    numbers, to = np.array([12, 16, 24, 32]), stiff_equations._make_integration_weights
-    monkeypatch.setattr(stiff_equations, "NODES", nodes)
+    numbers, to = np.array([12, 16, 24, 32]), stiff_and_linear_equations._make_integration_weights
+    monkeypatch.setattr(stiff_and_linear_equations, "NODES", nodes)
     assert order(numbers, [*map(collocated, numbers)]) == pytest.approx(2 * nodes, abs=0.4)
-    monkeypatch.setattr(stiff_equations, "_make_integration_weights", lambda s: to(s) * (1 + 1e-3 * np.arange(nodes)))
+    monkeypatch.setattr(
+        stiff_and_linear_equations, "_make_integration_weights", lambda s: to(s) * (1 + 1e-3 * np.arange(nodes))
+    )
     assert order(numbers, [*map(collocated, numbers)]) < 2 * nodes - 1
 
 
@@ -191,14 +195,14 @@ def test_panels_are_halved_where_coefficients_change_fast(monkeypatch):
     width, times = 0.02, np.array([0.5, 0.97, 1.0, 1.01, 3.0])
 
     def error():
-        found = stiff_equations.solve_linear_odes(steep, np.ones(1), times, np.ones_like)[:, 0]
+        found = stiff_and_linear_equations.solve_linear_odes(steep, np.ones(1), times, np.ones_like)[:, 0]
         return np.max(abs(found / np.exp(np.arctan((times - 1) / width) + np.arctan(1 / width)) - 1))
 
     def steep(t):
         return (1 / (width * (1 + ((t - 1) / width) ** 2)))[:, None, None], np.zeros((t.size, 1))
 
     assert error() < 1e-6
-    monkeypatch.setattr(stiff_equations, "_find_rough_panels", lambda h, *others: np.zeros(h.size, bool))
+    monkeypatch.setattr(stiff_and_linear_equations, "_find_rough_panels", lambda h, *others: np.zeros(h.size, bool))
     assert error() > 1e-3
 
 
@@ -291,14 +295,18 @@ def first_of(count):
     """The bytes of the students of three combinations among so many that are integrated side by side."""
     eta = [0.5, 1, 2, 0.1, 4, 0.3, 3, 5][:count]
     cells = list(Scenario(rule="adatron", t=[1, 2], eta=eta, flip=0.1).cells())
-    return [part.tobytes() for students in trajectories.solve_cells(cells, [1, 2])[:3] for part in students]
+    return [
+        part.tobytes() for students in order_parameter_equations.solve_cells(cells, [1, 2])[:3] for part in students
+    ]
 
 
 @pytest.mark.slow
 def test_combinations_and_times_that_fill_up_a_program_do_not_change_a_bit(monkeypatch):
     three = first_of(3)
     assert first_of(8) == three
-    monkeypatch.setattr(trajectories, "pad_times", lambda t, values: np.pad(t, (0, 30), constant_values=np.inf))
+    monkeypatch.setattr(
+        order_parameter_equations, "pad_times", lambda t, values: np.pad(t, (0, 30), constant_values=np.inf)
+    )
     assert first_of(3) == three
 
 
@@ -306,8 +314,8 @@ def test_combinations_and_times_that_fill_up_a_program_do_not_change_a_bit(monke
 def test_combinations_that_share_a_step_size_differ_from_those_that_do_not(monkeypatch):
     """The planted error of the test before: neighbours then count."""
     monkeypatch.setenv("STATMECH_CACHE", "off")
-    error = runge_kutta._estimate_error
-    monkeypatch.setattr(runge_kutta, "_estimate_error", lambda *given: jnp.full(8, jnp.max(error(*given))))
+    error = batch_integration._estimate_error
+    monkeypatch.setattr(batch_integration, "_estimate_error", lambda *given: jnp.full(8, jnp.max(error(*given))))
     order_parameter_equations.solve_batch.clear_cache()
     assert first_of(3) != first_of(8)
     order_parameter_equations.solve_batch.clear_cache()

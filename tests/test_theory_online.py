@@ -12,7 +12,7 @@ from statmech import Scenario
 from statmech.errors import SolverError
 from statmech.students.rules import RULES
 from statmech.students.student_geometry import angle_between_students
-from theory.online import order_parameter_equations, trajectories
+from theory.online import order_parameter_equations
 from theory.online.student_states import Students, count_distinct_students, make_initial_students
 
 pytestmark = pytest.mark.quick
@@ -181,7 +181,9 @@ def test_solutions_have_eight_digits_at_all_times(rule, flip):
     """Also where the step is bounded by stability (label noise, large t), and at times between the solver's steps."""
     times = np.concatenate([[0.0], np.geomspace(0.01, 300, 90)])
     scenario = Scenario(rule=rule, K=2, t=times, eta=[0.5, 1.5], flip=flip, start={"R": [0.1, 0.6], "length": 2.0})
-    for cell, students in zip(scenario.cells(), trajectories.solve_cells(list(scenario.cells()), times), strict=True):
+    for cell, students in zip(
+        scenario.cells(), order_parameter_equations.solve_cells(list(scenario.cells()), times), strict=True
+    ):
         log_length, y, c = np.split(reference(cell, times), [2, 4], axis=1)
         np.testing.assert_allclose(students.y, y, rtol=4e-9)
         np.testing.assert_allclose(students.log_length, log_length, atol=4e-9)
@@ -193,13 +195,13 @@ def test_many_combinations_share_few_programs():
     order_parameter_equations.solve_batch.clear_cache()
     for count, times in [(130, 5), (70, 8), (128, 3), (2, 8), (3, 2), (5, 1), (8, 8), (65, 7)]:
         scenario = Scenario(rule="hebb", t=np.linspace(0, 1, times), eta={"linspace": [0.5, 2, count]})
-        assert len(trajectories.solve_cells(list(scenario.cells()), scenario.t)) == count
+        assert len(order_parameter_equations.solve_cells(list(scenario.cells()), scenario.t)) == count
     assert len(order_parameter_equations.solve_batch.programs) == 2
 
 
 @pytest.mark.slow
 def test_students_that_cannot_be_integrated_are_named(monkeypatch):
-    monkeypatch.setattr(trajectories, "MAX_STEPS", 3)
+    monkeypatch.setattr(order_parameter_equations, "MAX_STEPS", 3)
     with pytest.raises(SolverError, match=r"perceptron \(eta = 1.234"):
         theory.solve(Scenario(rule="perceptron", t=[0.123, 77.7], eta=1.234, K=5, start={"R": [0.1] * 5}))
 

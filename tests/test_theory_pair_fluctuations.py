@@ -10,8 +10,7 @@ import pytest
 import simulate
 import theory
 from statmech import RULES, Rule, Scenario, ScenarioError
-from theory.online import ensemble_fluctuations, trajectories
-from theory.online import ensemble_fluctuations as solver
+from theory.online import ensemble_fluctuations, order_parameter_equations
 from theory.online.ensemble_fluctuations import compute_vote_gradient
 
 pytestmark = pytest.mark.quick
@@ -62,7 +61,7 @@ def test_without_a_covariance_between_students_or_the_bias_the_prediction_is_wro
     runs, right = simulate.run(scenario), theory.solve(scenario)
     for left_out, error, bound in (("V2", largest_ratio, 5), ("S1", largest_ratio, 5), ("bias", largest_bias, 4)):
         assert error(runs, right) < bound
-        monkeypatch.setattr(solver, "solve_pair_fluctuations", without(left_out))
+        monkeypatch.setattr(ensemble_fluctuations, "solve_pair_fluctuations", without(left_out))
         assert error(runs, theory.solve(scenario)) > bound, left_out
 
 
@@ -122,7 +121,7 @@ def test_one_student_of_a_pair_fluctuates_like_one_student():
     for rule, changes in (("adatron", {}), ("hebb", CHANGING), ("perceptron", CHANGING)):
         [cell] = Scenario(rule=rule, K=2, t=T, flip=0.05, **changes).cells()
         [(_, one)], found = (
-            trajectories.solve_with_fluctuations([cell], T),
+            order_parameter_equations.solve_with_fluctuations([cell], T),
             ensemble_fluctuations.solve_pair_fluctuations(cell, T),
         )
         V1 = found.V1.reshape(-1, 4)[:, [0, 1, 3]]

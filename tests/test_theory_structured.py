@@ -271,7 +271,7 @@ def test_isotropic_inputs_are_solved_without_jax_as_a_single_mode(given, monkeyp
     scenario = Scenario(**ALL_CLOSED, **given)
     expected = theory.solve(scenario)
     monkeypatch.setattr("theory.kinds.online_perceptron.has_jax", lambda: False)
-    monkeypatch.delattr("theory.online.trajectories.solve_cells")
+    monkeypatch.delattr("theory.online.order_parameter_equations.solve_cells")
     xr.testing.assert_allclose(theory.solve(scenario), expected, rtol=1e-8)
 
 

@@ -6,11 +6,11 @@ from .convex.best_lambda import best_lambda as best_lambda
 from .convex.thresholds import l1_recovery as l1_recovery
 from .convex.thresholds import separability as separability
 from .convex.thresholds import transitions as transitions
-from .networks.plateaus import critical_rate as critical_rate
-from .networks.plateaus import escape as escape
-from .networks.plateaus import plateau as plateau
+from .networks.plateaus_and_critical_rate import critical_rate as critical_rate
+from .networks.plateaus_and_critical_rate import escape as escape
+from .networks.plateaus_and_critical_rate import plateau as plateau
 from .networks.stationary_states import noise_floor as noise_floor
-from .online.ensemble_advantage import advantage as advantage
+from .online.ensemble_errors import advantage as advantage
 from .online.ensemble_errors import ensemble_error as ensemble_error
 from .online.ensemble_errors import ensemble_error_unequal as ensemble_error_unequal
 from .online.ensemble_errors import metropolis_error as metropolis_error

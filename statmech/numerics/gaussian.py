@@ -296,3 +296,27 @@ def scaled_erf_and_derivative(x: Array) -> tuple[Array, Array]:
     for coefficient in ERFC_COEFFICIENTS[-2::-1]:
         total = total * s + coefficient
     return xp.sign(x) * (1 - exponential * total), math.sqrt(2 / math.pi) * exponential
+
+
+@cache
+def half_line_gauss_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights of a Gauss rule for the standard normal density on the half line.
+
+    The rule is computed by the Stieltjes procedure.
+
+    >>> x, weight = half_line_gauss_rule(5)
+    >>> np.allclose([weight.sum(), weight @ x**8], [0.5, 105 / 2], rtol=1e-13)
+    True
+    """
+    unit, fine = get_legendre_rule(400)
+    x, weight = 16 * unit, 16 * fine * normal_density(16 * unit)
+    diagonal, off_diagonal, previous, current = np.zeros(nodes), np.ones(nodes), np.zeros_like(x), np.ones_like(x)
+    current /= np.sqrt(weight @ current**2)
+    for k in range(nodes):  # recursion of orthonormal polynomials
+        diagonal[k] = weight @ (x * current**2)
+        new = (x - diagonal[k]) * current - (off_diagonal[k - 1] if k else 0.0) * previous
+        off_diagonal[k] = np.sqrt(weight @ new**2)
+        previous, current = current, new / off_diagonal[k]
+    matrix = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    return eigenvalues, vectors[0] ** 2 / 2

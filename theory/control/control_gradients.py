@@ -53,6 +53,16 @@ RUNGE_KUTTA_SUBSTEPS = np.array([0.5, 0.5, 1.0, 0.0])  # length of the substep t
 
 # a reverse pass has many small operations: more than one thread doubles or triples its CPU time
 compile_single_threaded = partial(CachedProgram, options=lambda system: [SEQUENTIAL_EXECUTION_OPTIONS])
+START_CONSTANT_FACTORS = 1 / 3, 3.0  # relative to the best constants
+START_DECAY_RATES = 1.0, 3.0  # starts decay as exp(-rate t/T), from twice the best constants
+SEARCH_LBFGS_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start: ten digits of the cost
+REFINEMENT_LBFGS_OPTIONS = {
+    "ftol": 1e-16,
+    "gtol": 1e-9,
+    "maxfun": 1000,
+    "maxiter": 2000,
+}  # for the best minimum: to rounding
+EQUAL_COST_TOL = 1e-6  # minima whose costs differ less are merged
 
 
 class ControlledSystem(Protocol):
@@ -145,7 +155,7 @@ class ControlProblem(NamedTuple):
 
     @property
     def program_arguments(self) -> tuple[Any, ...]:
-        """Run-time arguments of the compiled programs, except the values of the controls."""
+        """Run-time arguments of the compiled programs of cost and gradient, except the values of the controls."""
         widths = np.diff(self.segments.edges) / self.steps
         steps = SegmentSteps(widths, self.inputs)
         return (
@@ -166,7 +176,7 @@ def compute_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -> tu
 
 
 def compute_trajectory(problem: ControlProblem, values: np.ndarray) -> ControlledTrajectory:
-    """Compute the trajectory for control values (controls * size,), one control after the other."""
+    """Compute trajectory, cost and gradient for control values (controls * size,), one control after the other."""
     with use_cpu_double_precision():
         results = _compute_trajectory(problem.system, *problem.program_arguments, _reshape_to_segments(problem, values))
     cost, gradient, controls, hamiltonian, states, last = map(np.asarray, results)
@@ -236,7 +246,10 @@ def _integrate_system(
     stages: Array,
     added: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Integrate the system and return the final state, and the states (segments, steps, C) before each step."""
+    """Integrate a system for its gradient, and return its final state and its states before each step.
+
+    The states before each step have the shape (segments, steps, C).
+    """
 
     def step(segment_step: SegmentSteps, state: Array, xs: tuple[Array, Array]) -> tuple[Array, Array]:
         stages, offset = xs
@@ -261,18 +274,6 @@ def _integrate_system(
 
     added = jnp.zeros((*stages.shape[:2], *start.shape)) if added is None else added
     return jax.lax.scan(segment, start, (segment_steps, stages, added))
-
-
-START_CONSTANT_FACTORS = 1 / 3, 3.0  # relative to the best constants
-START_DECAY_RATES = 1.0, 3.0  # starts decay as exp(-rate t/T), from twice the best constants
-SEARCH_LBFGS_OPTIONS = {"ftol": 1e-10, "gtol": 1e-9, "maxfun": 200}  # for every start: ten digits of the cost
-REFINEMENT_LBFGS_OPTIONS = {
-    "ftol": 1e-16,
-    "gtol": 1e-9,
-    "maxfun": 1000,
-    "maxiter": 2000,
-}  # for the best minimum: to rounding
-EQUAL_COST_TOL = 1e-6  # minima whose costs differ less are merged
 
 
 class ControlBounds(NamedTuple):
@@ -308,7 +309,7 @@ class ControlOptimum(NamedTuple):
 
 
 def minimise_control_cost(problem: ControlProblem, bounds: ControlBounds, constants: np.ndarray) -> ControlOptimum:
-    """Find the controls with the lowest cost by searches from several starts.
+    """Find the controls with the lowest cost by gradient descent from several starts.
 
     Parameters
     ----------
@@ -354,7 +355,7 @@ def project_gradient(gradient: np.ndarray, values: np.ndarray, bounds: ControlBo
 
 
 def _make_search_starts(problem: ControlProblem, constants: np.ndarray) -> list[np.ndarray]:
-    """Return the starts of the searches: the best constants, multiples of the constants, and decays."""
+    """Return the starts of gradient descent: the best constants, multiples of the constants, and decays."""
     segments = problem.segments
     best = np.repeat(constants, segments.num_values)
     elapsed = np.tile(segments.value_times / segments.edges[-1], problem.controls)
@@ -382,7 +383,7 @@ def _get_finite_cost_and_gradient(problem: ControlProblem, values: np.ndarray) -
 
 
 def _merge_equal_minima(minima: list[CostMinimum]) -> list[CostMinimum]:
-    """Merge minima of equal cost and sort by increasing cost."""
+    """Merge minima of equal cost, found by gradient descent, and sort by increasing cost."""
     distinct: list[CostMinimum] = []
     for candidate in sorted(minima, key=lambda candidate: candidate.cost):
         if not distinct or candidate.cost - distinct[-1].cost > EQUAL_COST_TOL:

@@ -41,7 +41,6 @@ from theory.networks.order_parameter_equations import (
     pack_units,
     unpack_units,
 )
-from theory.networks.several_tasks import TaskEquations, TaskSetting
 from theory.online import several_tasks as online_tasks
 from theory.online.order_parameter_equations import compute_logarithmic_rates, compute_rule_averages
 from theory.online.student_states import make_initial_students
@@ -66,7 +65,7 @@ class StudentSystem:
     uses_closed_form: bool
 
     def compute_rates(self, setting: StudentRuntimeArguments, flip: Array, state: Array, controls: Array) -> Array:
-        """Return the time derivative of (log l, log theta)."""
+        """Return the time derivative of (log l, log theta) of a controlled perceptron."""
         rule: Any = replace(self.rule(**setting.parameters), eta=controls[0])
         return jnp.stack(
             compute_logarithmic_rates(rule, self.uses_closed_form, (state[0], state[1]), flip, setting.changes)
@@ -87,7 +86,7 @@ class NetworkSystem:
     def compute_rates(
         self, setting: NetworkSetting, segment_values: SegmentValues, state: Array, controls: Array
     ) -> Array:
-        """Return the time derivative of R, Q and v as one vector."""
+        """Return the time derivative of R, Q and v of a controlled network as one vector."""
         current_setting = segment_values.replace_controls(
             dict(zip(self.controls, controls, strict=True))
         ).to_network_setting(setting)
@@ -109,7 +108,7 @@ class SegmentValues(NamedTuple):
     dropout: Array | None = None
 
     def replace_controls(self, controls: Mapping[str, Array]) -> SegmentValues:
-        """Return a copy with the values of the controls inserted."""
+        """Return a copy of the values on a segment with the values of the controls inserted."""
         fraction, replaced = (
             controls.get(FIRST_TASK_FRACTION_CONTROL),
             {name: value for name, value in controls.items() if name != FIRST_TASK_FRACTION_CONTROL},
@@ -135,7 +134,7 @@ class TaskPerceptronSystem:
     def compute_rates(
         self, setting: online_tasks.TaskStudentSetting, segment_values: SegmentValues, state: Array, controls: Array
     ) -> Array:
-        """Return the time derivative of log l and y."""
+        """Return the time derivative of log l and y of a controlled perceptron with several tasks."""
         values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
         rule: Any = replace(self.rule(**setting.parameters), eta=values.eta)
         length, y = jnp.exp(state[0]), jnp.clip(state[1:], MIN_ANGLE_VERSINE, 2.0)
@@ -158,14 +157,14 @@ class TaskPerceptronSystem:
 class TaskNetworkSystem:
     """Equations of a network that learns several tasks, with controls and the tasks' weights in the error."""
 
-    equations: TaskEquations
+    equations: network_tasks.TaskEquations
     controls: tuple[str, ...]
     weights: tuple[float, ...]
 
     def compute_rates(
-        self, setting: TaskSetting, segment_values: SegmentValues, state: Array, controls: Array
+        self, setting: network_tasks.TaskSetting, segment_values: SegmentValues, state: Array, controls: Array
     ) -> Array:
-        """Return the time derivative of R, Q and the heads as one vector."""
+        """Return the time derivative of R, Q and the heads of a controlled network as one vector."""
         values = segment_values.replace_controls(dict(zip(self.controls, controls, strict=True)))
         assert values.task_probabilities is not None
         current_setting = setting._replace(network=values.to_network_setting(setting.network))
@@ -173,8 +172,8 @@ class TaskNetworkSystem:
             self.equations, current_setting, values.task_probabilities[:, None], state[:, None]
         )[:, 0]
 
-    def compute_error(self, setting: TaskSetting, state: Array) -> Array:
-        r"""Return the mean :math:`\epsilon_g` of all tasks."""
+    def compute_error(self, setting: network_tasks.TaskSetting, state: Array) -> Array:
+        r"""Return the mean :math:`\epsilon_g` of all tasks of a controlled network."""
         units, network = network_tasks.unpack_task_units(self.equations, state[:, None]), self.equations.network
         heads: Array = jnp.broadcast_to(units.v, (len(setting.network.w), *units.v.shape[1:]))
         errors = [
@@ -185,7 +184,7 @@ class TaskNetworkSystem:
 
 
 def _compute_network_error(fields: UnitFields) -> Array:
-    r"""Compute the error of a batch of one, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
+    r"""Compute the error of one controlled network, :math:`2\epsilon_g = \sum_a c_a\langle g(x_a)e\rangle`."""
     fields = fields._replace(dropout_masks=None)  # no dropout at test time
     return (
         jnp.sum(jnp.asarray(fields.weights) * average_outputs_times_error(fields, np.arange(len(fields.weights)))) / 2
@@ -270,7 +269,7 @@ def _get_rule_parameters(cell: OnlineCell) -> dict[str, Array]:
 
 
 def _get_controls_and_task_weights(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Return the controls of a cell with several tasks, and the tasks' weights in the error."""
+    """Return the controls of a cell with several tasks, and the weights of the tasks in the controlled error."""
     names, objectives = (
         tuple(cell.optimal_keys) or DEFAULT_CONTROLS,
         [options.objective for options in cell.optimal_keys.values()],
@@ -279,7 +278,7 @@ def _get_controls_and_task_weights(cell: Any) -> tuple[tuple[str, ...], tuple[fl
 
 
 def _get_network_segment_values(cell: NetworkCell, segments: TimeSegments) -> dict[str, np.ndarray]:
-    """Return the learning rate, noise and dropout on each segment."""
+    """Return the learning rate, noise and dropout of a network on each segment of its controls."""
     cells = _get_cells_on_segments(cell, segments)
     return {
         name: np.array([getattr(segment_cell, name) for segment_cell in cells], float)

@@ -75,11 +75,10 @@ from statmech.students.rules import Rule, RuleAverages
 from statmech.students.student_geometry import angle_from_versine
 from theory.control.control_gradients import ControlBounds, compute_cost_and_gradient, minimise_control_cost
 from theory.control.controlled_equations import make_control_problem
-from theory.networks import order_parameter_equations
+from theory.networks import order_parameter_equations as network_equations
 from theory.networks import several_tasks as network_tasks
+from theory.online import order_parameter_equations as online_equations
 from theory.online import several_tasks as online_tasks
-from theory.online import trajectories
-from theory.online.order_parameter_equations import compute_rule_averages
 from theory.online.student_states import make_initial_students
 
 LOG_ANGLE_PANEL_WIDTH, NODES_PER_LOG_ANGLE_PANEL = (
@@ -90,6 +89,31 @@ MIN_TABULATED_ANGLE = 1e-14
 MAX_ANGLE_NEWTON_STEPS = 40  # three or four suffice in practice
 LENGTH_POWER_TEST_LENGTHS = 0.25, 0.5, 1.0, 2.0
 LENGTH_POWER_TEST_STABILITIES = np.linspace(-3.0, 3.0, 13)
+NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES_PER_TIME_PANEL = (
+    50,
+    40,
+    4,
+)  # equal panels, geometric edges, and nodes per panel of a time average
+FIRST_TIME_PANEL_FRACTION = 1e-4  # relative to the averaging time
+C = TypeVar("C")
+MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
+FRACTION_CONTROL_UPPER_BOUNDS = {
+    FIRST_TASK_FRACTION_CONTROL: 1.0,
+    "dropout": 0.9,
+}  # upper bounds of controls that are fractions
+CONSTANT_CONTROL_GRID_POINTS = 16  # grid points of a single control; two controls have half the points each
+CONSTANT_CONTROL_TOL = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
+FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
+    1e-3,
+    2.0,
+    8,
+)  # smooth controls: first edge, ratio of successive edges, values per segment
+INTEGRATOR_STEPS_LAST_SEGMENT = 40  # integrator steps
+MAX_LEARNING_RATE_AT_ZERO_R = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
+TIME_AND_ERROR_EQUALITY_RTOL = 1e-9  # relative, for times and for errors
+_control_cache: dict[Any, Future[BestControls]] = {}  # finished and running searches
+_control_cache_lock = Lock()
+BEST_CONTROLS_ATTRIBUTE = "best_controls"  # attribute of the dataset
 
 
 class BestRates(NamedTuple):
@@ -105,7 +129,7 @@ class BestRates(NamedTuple):
 
 
 def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
-    """Compute the angle and the best rates of a single student at the given times.
+    """Compute the angle and the optimal learning rates of a single student at the given times.
 
     Parameters
     ----------
@@ -152,7 +176,7 @@ def compute_best_rates(cell: OnlineCell, times: np.ndarray) -> BestRates:
 
 
 def find_update_length_exponent(rule: Rule) -> int | None:
-    """Find the n in g(kappa, l) = l^n g(kappa, 1), or return None if there is no such n.
+    """Find the n in g(kappa, l) = l^n g(kappa, 1) for an optimal rate in closed form, or return None.
 
     >>> from statmech.students.rules import RULES
     >>> (
@@ -170,7 +194,7 @@ def find_update_length_exponent(rule: Rule) -> int | None:
 
 
 def _iterate_length_power_checks(rescaled_updates: list[np.ndarray], power: int) -> Iterator[bool]:
-    """Yield for each length whether g/l follows the power law through its value at the first length."""
+    """Yield for each length whether g/l follows the power law that the optimal rate in closed form requires."""
     ratios = (np.array(LENGTH_POWER_TEST_LENGTHS) / LENGTH_POWER_TEST_LENGTHS[0]) ** (power - 1)
     return (
         np.allclose(update, ratio * rescaled_updates[0]) for update, ratio in zip(rescaled_updates, ratios, strict=True)
@@ -178,9 +202,11 @@ def _iterate_length_power_checks(rescaled_updates: list[np.ndarray], power: int)
 
 
 def _compute_unit_averages(cell: OnlineCell, theta: np.ndarray) -> RuleAverages:
-    """Compute the averages of a rule at learning rate 1 and length 1."""
+    """Compute the averages at learning rate 1 and length 1 that determine the optimal rate of a rule."""
     rule = replace(cell.rule, eta=1.0)
-    parts = compute_rule_averages(rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip))
+    parts = online_equations.compute_rule_averages(
+        rule, rule.has_closed_form, theta, np.ones_like(theta), np.float64(cell.flip)
+    )
     return RuleAverages(*(np.asarray(values) + 0 * theta for values in parts))
 
 
@@ -200,7 +226,7 @@ def _log_length_per_log_angle(cell: OnlineCell, u: np.ndarray) -> np.ndarray:
 def _integrate_over_log_angle(
     integrand: Callable[..., np.ndarray], cell: OnlineCell, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """Integrate a function of u from low (n,) to high (n,).
+    """Integrate a function of u along the optimal rate, from low (n,) to high (n,).
 
     The integral of `_time_per_log_angle` is the time elapsed.
     """
@@ -211,7 +237,7 @@ def _integrate_over_log_angle(
 
 
 def _find_angles_at_elapsed_times(cell: OnlineCell, edge: np.ndarray, elapsed: np.ndarray) -> np.ndarray:
-    """Find the angles (T,) from the times elapsed since the start of their panels (T,)."""
+    """Find the angles (T,) at the optimal rate from the times elapsed since the start of their panels (T,)."""
     u = edge - LOG_ANGLE_PANEL_WIDTH / 2
     for _ in range(MAX_ANGLE_NEWTON_STEPS):
         excess = _integrate_over_log_angle(_time_per_log_angle, cell, u, edge) - elapsed
@@ -223,16 +249,8 @@ def _find_angles_at_elapsed_times(cell: OnlineCell, edge: np.ndarray, elapsed: n
     return np.where(elapsed == 0, 2 * np.arctan(np.exp(edge)), 2 * np.arctan(np.exp(u)))
 
 
-NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES_PER_TIME_PANEL = (
-    50,
-    40,
-    4,
-)  # equal panels, geometric edges, and nodes per panel of a time average
-FIRST_TIME_PANEL_FRACTION = 1e-4  # relative to the averaging time
-
-
 def compute_control_objectives(cells: Sequence[Any], last_time: float, objective: Objective) -> np.ndarray:
-    """Compute the objectives (n,) of n cells of one kind.
+    """Compute the objectives (n,) that controls minimise, for n cells of one kind.
 
     An objective is infinite if the student diverges.
     """
@@ -268,7 +286,9 @@ def _compute_errors_by_type(first_cell: Any, cells: Sequence[Any], times: np.nda
 
 @_compute_errors_by_type.register
 def _compute_student_errors(_: OnlineCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-    return [angle_from_versine(students.y[:, :1]) / np.pi for students in trajectories.solve_cells(list(cells), times)]
+    return [
+        angle_from_versine(students.y[:, :1]) / np.pi for students in online_equations.solve_cells(list(cells), times)
+    ]
 
 
 @_compute_errors_by_type.register
@@ -278,9 +298,9 @@ def _compute_task_student_errors(_: OnlineTaskCell, cells: Sequence[Any], times:
 
 @_compute_errors_by_type.register
 def _compute_network_errors(_: NetworkCell, cells: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-    solutions = order_parameter_equations.solve_cells(cells, times)
+    solutions = network_equations.solve_cells(cells, times)
     return [
-        order_parameter_equations.compute_generalization_error(cell, units)[:, None]
+        network_equations.compute_generalization_error(cell, units)[:, None]
         for cell, units in zip(cells, solutions, strict=True)
     ]
 
@@ -292,7 +312,7 @@ def _compute_task_network_errors(_: NetworkTaskCell, cells: Sequence[Any], times
 
 
 def _make_time_average_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the quadrature times and weights of a time average."""
+    """Return the quadrature times and weights of an objective that is a time average."""
     edges = np.union1d(
         np.linspace(0, last_time, NUM_EQUAL_TIME_PANELS + 1),
         np.geomspace(FIRST_TIME_PANEL_FRACTION, 1, NUM_GEOMETRIC_TIME_EDGES) * last_time,
@@ -300,27 +320,6 @@ def _make_time_average_nodes(last_time: float) -> tuple[np.ndarray, np.ndarray]:
     x, weight = get_legendre_rule(NODES_PER_TIME_PANEL)
     width = np.diff(edges)[:, None]
     return (edges[:-1, None] + width * x).reshape(-1), (width * weight).reshape(-1) / last_time
-
-
-C = TypeVar("C")
-MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
-FRACTION_CONTROL_UPPER_BOUNDS = {
-    FIRST_TASK_FRACTION_CONTROL: 1.0,
-    "dropout": 0.9,
-}  # upper bounds of controls that are fractions
-CONSTANT_CONTROL_GRID_POINTS = 16  # grid points of a single control; two controls have half the points each
-CONSTANT_CONTROL_TOL = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
-FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
-    1e-3,
-    2.0,
-    8,
-)  # smooth controls: first edge, ratio of successive edges, values per segment
-INTEGRATOR_STEPS_LAST_SEGMENT = 40  # integrator steps
-MAX_LEARNING_RATE_AT_ZERO_R = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
-TIME_AND_ERROR_EQUALITY_RTOL = 1e-9  # relative, for times and for errors
-
-_control_cache: dict[Any, Future[BestControls]] = {}  # finished and running searches
-_control_cache_lock = Lock()
 
 
 class BestControls(NamedTuple):
@@ -339,7 +338,7 @@ class BestControls(NamedTuple):
     reached: np.ndarray
 
     def make_variables(self, names: Sequence[str], t: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the dataset variables of the named controls at the recorded times (T,)."""
+        """Return the dataset variables of the best controls with these names at the recorded times (T,)."""
         missing = np.full(t.size, np.nan)
         return {
             "control": np.stack(
@@ -480,7 +479,7 @@ def _make_constant_control(
 def _find_best_constants(
     cell: Any, ranges: dict[str, ControlRange], last_time: float, objective: Objective
 ) -> tuple[dict[str, float], float]:
-    """Find the best constants and their objective by refining the best point of a grid."""
+    """Find the best constant controls and their objective by refining the best point of a grid."""
 
     def cells_at(points: Sequence[Sequence[float]]) -> list[Any]:
         constants = [
@@ -532,7 +531,7 @@ def _get_grid_neighbours(axis: np.ndarray, x: float) -> tuple[float, float]:
 def _search_controls(
     cell: Any, ranges: dict[str, ControlRange], constants: dict[str, float], last_time: float
 ) -> ControlSearchResult:
-    """Find the best controls by gradient descent from several starts."""
+    """Find the best controls of a cell by a search within their ranges."""
     options = next(iter(cell.optimal_keys.values()))
     only_fraction = [*ranges] == [
         FIRST_TASK_FRACTION_CONTROL
@@ -558,7 +557,7 @@ def _search_controls(
 
 
 def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: TimeSegments) -> ControlBounds:
-    """Return the bounds of all control values, one control after the other.
+    """Return the bounds of all values in the search for the best controls, one control after the other.
 
     The fraction of the first task is fixed to 1 until the switch.
     """
@@ -576,7 +575,7 @@ def _make_control_bounds(cell: Any, ranges: dict[str, ControlRange], segments: T
 def _make_control(
     start_time: float, segments: TimeSegments, values: np.ndarray, options: OptimalControlOptions
 ) -> ControlFunction:
-    """Make a control from the values that a search has found.
+    """Make a control from the best values that a search has found.
 
     The control is 1 before `start_time`, if the search starts after t = 0.
     """
@@ -589,7 +588,7 @@ def _make_control(
 def _make_segment_edges(
     cell: Any, options: OptimalControlOptions, start_time: float, last_time: float
 ) -> tuple[float, ...]:
-    """Return the edges of equal segments up to the last time, and the times when the problem itself jumps."""
+    """Return the edges of an optimal control's segments up to the last time, and the times of other jumps."""
     edges = np.linspace(start_time, last_time, options.segments + 1)
     jumps = [edge for edge in cell.edges if start_time < edge < last_time]
     distant = [
@@ -623,9 +622,6 @@ def _find_closed_form_best_rate(cell: OnlineCell, last_time: float) -> ControlSe
     cost, gradient = compute_cost_and_gradient(problem, values)
     control = ControlFunction(segments, tuple(values.tolist()), options)
     return ControlSearchResult({"eta": control}, float(np.linalg.norm(gradient)), [float(np.exp(cost))])
-
-
-BEST_CONTROLS_ATTRIBUTE = "best_controls"  # attribute of the dataset
 
 
 def make_controls_attribute(scenario: AbstractScenario) -> dict[str, str]:

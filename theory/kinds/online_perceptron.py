@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from theory.online.student_fluctuations import StudentFluctuations
 
 if has_jax():  # imported early: `theory.solve` sets up the folder of compiled programs only after JAX is imported
-    import_module("theory.online.trajectories")
+    import_module("theory.online.order_parameter_equations")
 
 SOURCE = "order-parameter equations, N -> infinity"
 
@@ -77,7 +77,7 @@ def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[St
     """
     if not has_jax():
         return [metrics.weights for metrics in anisotropic_inputs.solve_cells(cells, times)]
-    from theory.online.trajectories import solve_cells
+    from theory.online.order_parameter_equations import solve_cells
 
     return solve_cells(cells, times)
 
@@ -125,8 +125,9 @@ def _solve_distinct_cells(
 def _solve_with_corrections(
     cells: Sequence[OnlineCell], times: Sequence[float], gram: bool
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Solve cells of online perceptrons at given times, including corrections of order 1/N."""
-    from theory.online.trajectories import solve_with_fluctuations  # imported late, also below: corrections need JAX
+    """Solve cells at given times, including corrections of order 1/N."""
+    # imported late, also below: corrections need JAX
+    from theory.online.order_parameter_equations import solve_with_fluctuations
 
     solutions = _solve_distinct_cells(solve_with_fluctuations, cells, times)
     students = [cell_students for cell_students, _ in solutions]

@@ -56,7 +56,7 @@ from theory.networks.order_parameter_equations import (
     make_network_solver_options,
     make_solution_key,
 )
-from theory.numerics.runge_kutta import (
+from theory.numerics.batch_integration import (
     check_integration_complete,
     integrate,
     pad_times,
@@ -89,7 +89,7 @@ def get_condensed_modes(cell: NetworkCell) -> Modes:
 
 
 def make_initial_mode_units(cell: NetworkCell, modes: Modes) -> StudentUnits:
-    """Make the initial R (d, K, M) and Q (d, K, K) of all modes, and v (K,)."""
+    """Make the initial R (d, K, M) and Q (d, K, K) of a network in all modes, and v (K,)."""
     assert modes.teacher is not None
     R, Q, v = cell.units
     parallel = R @ np.linalg.pinv(cell.T, hermitian=True) @ R.T
@@ -109,7 +109,7 @@ def sum_modes_to_field_overlaps(mode_parameters: ModeParameters, units: StudentU
 def compute_mode_rates(
     equations: NetworkSolverOptions, setting: NetworkSetting, mode_parameters: ModeParameters, units: StudentUnits
 ) -> StudentUnits:
-    """Compute the time derivatives of R (d, K, M, L), Q (d, K, K, L) and v (K, L)."""
+    """Compute the time derivatives of R (d, K, M, L) and Q (d, K, K, L) in all modes, and of v (K, L)."""
     K = equations.K
     (R, Q, v), (l, nu, power) = units, (part[:, None, None] for part in mode_parameters)
     field_power = jnp.sum(mode_parameters.variances * mode_parameters.teacher, axis=0)
@@ -139,7 +139,7 @@ def compute_mode_rates(
 
 
 def pack_mode_units(units: StudentUnits) -> Array:
-    """Pack R, the upper triangles of Q, and v into rows (C, ...)."""
+    """Pack R and the upper triangles of Q of all modes, and v, into rows (C, ...)."""
     R, Q, v = units
     i, j = np.triu_indices(Q.shape[1])
     xp = np if isinstance(R, np.ndarray) else jnp
@@ -148,7 +148,7 @@ def pack_mode_units(units: StudentUnits) -> Array:
 
 
 def unpack_mode_units(equations: NetworkSolverOptions, modes: int, rows: Array) -> StudentUnits:
-    """Unpack R (d, K, M, ...), Q (d, K, K, ...) and v (K, ...) from rows (C, ...)."""
+    """Unpack R (d, K, M, ...) and Q (d, K, K, ...) of all modes, and v (K, ...), from rows (C, ...)."""
     K, M, batch_shape = equations.K, equations.M, rows.shape[1:]
     i, j = np.triu_indices(K)
     pair_indices = np.zeros((K, K), int)
@@ -194,7 +194,7 @@ def solve_mode_batch(
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[WeightAndFieldUnits]:
-    """Solve for the order parameters of weights and fields of each cell at each time.
+    """Solve for the order parameters of networks with inputs of unequal variance at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units and modes
     are integrated in parallel.
@@ -221,7 +221,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
 def _solve_with_one_program(
     equations: NetworkSolverOptions, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
 ) -> list[WeightAndFieldUnits]:
-    """Solve cells with one compiled program.
+    """Solve networks with inputs of unequal variance by one compiled program.
 
     Cells and times are padded to common sizes.
     """
@@ -249,7 +249,7 @@ def _solve_with_one_program(
 def _sum_mode_solution(
     equations: NetworkSolverOptions, cell: NetworkCell, modes: Modes, rows: np.ndarray
 ) -> WeightAndFieldUnits:
-    """Sum the packed order parameters (T, C) of a cell over its modes."""
+    """Sum the packed order parameters (T, C) of a network over its modes."""
     R, Q, v = unpack_mode_units(equations, modes.variances.size, rows.T)
     assert modes.teacher is not None
 

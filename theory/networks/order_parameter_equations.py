@@ -59,10 +59,10 @@ in e,
 where n is the number of students among i, j, a, b minus the number of different students.
 
 **Batches.** Parameter combinations with the same activation and numbers of units form a batch along the last axis, of
-length L, and are integrated in parallel (`theory.numerics.runge_kutta`). Covariances are gathered by arrays of indices,
-with a column per tuple of units, so that each average is one call for all tuples and the whole batch. An activation
-without closed forms is averaged over a common lattice for all fields (`statmech.students.activations`), which has a
-million points for four fields.
+length L, and are integrated in parallel (`theory.numerics.batch_integration`). Covariances are gathered by arrays of
+indices, with a column per tuple of units, so that each average is one call for all tuples and the whole batch. An
+activation without closed forms is averaged over a common lattice for all fields (`statmech.students.activations`),
+which has a million points for four fields.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ from statmech.students.activations import (
     make_lattice,
 )
 from statmech.students.network_error import generalization_error
-from theory.numerics.runge_kutta import (
+from theory.numerics.batch_integration import (
     check_integration_complete,
     integrate,
     integrate_in_pieces,
@@ -101,6 +101,10 @@ from theory.numerics.runge_kutta import (
 )
 
 MAX_PARALLEL_AVERAGES = 2**16  # larger batches exceed the CPU cache
+RTOL, APPROXIMATE_RTOL, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of at least 1e-13
+SCALAR_SETTING_NAMES = "eta", "eta_v", "noise", "decay", "dropout"
+MAX_STEPS, MAX_APPROXIMATE_STEPS = 2_000_000, 20_000
+MAX_NETWORK_BATCH_SIZE = 128
 
 
 class DropoutMasks(NamedTuple):
@@ -113,7 +117,7 @@ class DropoutMasks(NamedTuple):
     num_student_units: int
 
     def mean(self, first_unit: Array, *other_units: Array) -> Array:
-        """Compute the mean product (..., L) of the masks for each tuple of units."""
+        """Compute the mean product (..., L) of a network's dropout masks for each tuple of units."""
         earlier_units, repeats = [first_unit], 0
         for unit in other_units:
             repeats = repeats + 1 * (
@@ -175,7 +179,7 @@ class LatticePoints(NamedTuple):
 
 
 def make_lattice_points(fields: UnitFields) -> LatticePoints:
-    """Make the joint lattice of all fields."""
+    """Make the joint lattice of all fields in a network."""
     z, weight = make_lattice(len(fields.gram), fields.lattice_spacing)
     x = jnp.stack(
         [sum(entry * z[j][:, None] for j, entry in enumerate(row)) for row in compute_cholesky_rows(fields.gram)]
@@ -186,7 +190,7 @@ def make_lattice_points(fields: UnitFields) -> LatticePoints:
 
 
 def average_outputs_times_error(fields: UnitFields, i: Array) -> Array:
-    """Average g(x_i) e over the fields for n units i, as an array (n, L)."""
+    """Average g(x_i) e over a network's fields for n units i, as an array (n, L)."""
     if fields.lattice_spacing:
         points = make_lattice_points(fields)
         return points.mean(points.g[i] * _average_error_over_masks(fields, points, i))
@@ -204,7 +208,7 @@ def average_outputs_times_error(fields: UnitFields, i: Array) -> Array:
 
 
 def average_gradient_overlaps(fields: UnitFields, i: Array, p: Array) -> Array:
-    """Average g'(x_i) x_p e over the fields for n pairs of units (i, p), as an array (n, L)."""
+    """Average g'(x_i) x_p e over a network's fields for n pairs of units (i, p), as an array (n, L)."""
     if fields.lattice_spacing:
         points = make_lattice_points(fields)
         return points.mean(points.slope[i] * points.x[p] * _average_error_over_masks(fields, points, i))
@@ -218,7 +222,7 @@ def average_gradient_overlaps(fields: UnitFields, i: Array, p: Array) -> Array:
 
 
 def average_gradient_derivatives(fields: UnitFields, i: Array) -> Array:
-    """Average the derivative of g'(x_i) e with respect to each field, as an array (n, fields, L)."""
+    """Average the derivative of g'(x_i) e with respect to each field of a network, as an array (n, fields, L)."""
     smooth = np.arange(fields.num_smooth_fields)
     left, right = (indices.reshape(-1) for indices in np.meshgrid(i, smooth, indexing="ij"))
     slope = average_slope_products(fields, left, right).reshape(i.size, smooth.size, -1)
@@ -236,7 +240,7 @@ def average_gradient_derivatives(fields: UnitFields, i: Array) -> Array:
 
 
 def _curvatures(fields: UnitFields, i: Array, slope_averages: Array) -> Array:
-    """Average g''(x_i) e over the fields as an array (n, L), without the sign term of the error e."""
+    """Average g''(x_i) e over a network's fields as an array (n, L), without the sign term of the error e."""
     averages, gram, weights, *_ = fields
     smooth = np.arange(fields.num_smooth_fields)
     if fields.lattice_spacing:  # by Stein's lemma for <g'(x_i) x_i e>
@@ -254,7 +258,7 @@ def _set_middle_covariances(C: Array, with_first: float, with_last: float) -> Ar
 
 
 def average_gradient_products(fields: UnitFields, i: Array, j: Array) -> Array:
-    """Average g'(x_i) g'(x_j) e^2 over the fields for n pairs of units, as an array (n, L).
+    """Average g'(x_i) g'(x_j) e^2 over a network's fields for n pairs of units, as an array (n, L).
 
     Many pairs are processed in batches.
     """
@@ -292,7 +296,7 @@ def _average_gradient_product_batch(fields: UnitFields, i: Array, j: Array) -> A
 
 
 def average_slope_products(fields: UnitFields, i: Array, j: Array) -> Array:
-    """Average g'(x_i) g'(x_j) over the fields for n pairs of units, as an array (n, L)."""
+    """Average g'(x_i) g'(x_j) over a network's fields for n pairs of units, as an array (n, L)."""
     if fields.lattice_spacing:
         points = make_lattice_points(fields)
         return fields.apply_mask_means(points.mean(points.slope[i] * points.slope[j]), i, j)
@@ -300,7 +304,7 @@ def average_slope_products(fields: UnitFields, i: Array, j: Array) -> Array:
 
 
 def _average_error_over_masks(fields: UnitFields, points: LatticePoints, *units: Array) -> Array:
-    """Average the error at each lattice point over dropout masks that keep these units active.
+    """Average a network's error at each lattice point over dropout masks that keep these units active.
 
     The result has the shape (n, P, L), or (P, L) without dropout.
     """
@@ -312,7 +316,7 @@ def _average_error_over_masks(fields: UnitFields, points: LatticePoints, *units:
 
 
 def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Array) -> Array:
-    """Compute the variance (n, P, L) of the error that is due to the masks of all other units."""
+    """Compute the variance (n, P, L) of a network's error that is due to the dropout masks of all other units."""
     assert fields.dropout_masks is not None
     rho, students = fields.dropout_masks
     outputs = fields.weights[:students, None] * points.g[:students]
@@ -322,12 +326,6 @@ def _compute_mask_variance(fields: UnitFields, points: LatticePoints, *units: Ar
 def _mark_student_units(num_student_units: int, *units: Array) -> Array:
     """Return a mask (n, students) of the student units among these units."""
     return reduce(or_, (np.arange(num_student_units) == unit[:, None] for unit in units))
-
-
-RTOL, APPROXIMATE_RTOL, ATOL = 1e-11, 1e-9, 1e-13  # line integrals have errors of at least 1e-13
-SCALAR_SETTING_NAMES = "eta", "eta_v", "noise", "decay", "dropout"
-MAX_STEPS, MAX_APPROXIMATE_STEPS = 2_000_000, 20_000
-MAX_NETWORK_BATCH_SIZE = 128
 
 
 @dataclass(frozen=True)
@@ -442,7 +440,7 @@ def pack_units(units: StudentUnits) -> Array:
 
 
 def unpack_units(equations: NetworkSolverOptions, rows: Array) -> StudentUnits:
-    """Unpack R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
+    """Unpack a network's R (K, M, ...), Q (K, K, ...) and v (K, ...) from rows (C, ...)."""
     K, M = equations.K, equations.M
     i, j = np.triu_indices(K)
     row_indices = np.zeros((K, K), int)
@@ -459,7 +457,7 @@ def compute_row_rates(equations: NetworkSolverOptions, setting: NetworkSetting, 
 def compute_rates_with_time(
     compute_rates: Callable[[NetworkSetting, Array], Array], setting: NetworkSetting, rows: Array
 ) -> Array:
-    """Compute the time derivatives of the packed order parameters (C, L) at the current learning rate.
+    """Compute the time derivatives of a network's packed order parameters (C, L) at the current learning rate.
 
     If the learning rate is a function of time, the last row is the time.
     """
@@ -473,7 +471,7 @@ def compute_rates_with_time(
 def solve_with_time_row(
     solve: Callable[[Array], tuple[Array, Array]], setting: NetworkSetting, start: Array
 ) -> tuple[Array, Array]:
-    """Solve with an additional row for the time if the learning rate is a function of time.
+    """Solve a network with an additional row for the time if its learning rate is a function of time.
 
     `start` contains the packed order parameters (C, L).
     """
@@ -514,7 +512,7 @@ def solve_network_batch(
 
 
 def make_network_solver_options(cell: NetworkCell) -> NetworkSolverOptions:
-    """Make the static arguments of the compiled solver from a cell."""
+    """Make the static arguments of the compiled solver of networks from a cell."""
     spacing = 0.0 if cell.activation.has_closed_forms else choose_smooth_lattice_spacing(cell.activation)
     return NetworkSolverOptions(
         get_real_parameter_family(cell.activation), cell.K, cell.M, cell.sign, spacing, cell.has_dropout
@@ -522,7 +520,7 @@ def make_network_solver_options(cell: NetworkCell) -> NetworkSolverOptions:
 
 
 def make_network_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
-    """Make the run-time arguments of the compiled solver from a batch of cells."""
+    """Make the run-time arguments of the compiled solver of networks from a batch of cells."""
     names = get_real_parameter_family(cells[0].activation).real_parameter_names
     parameters = {name: np.asarray([getattr(cell.activation, name) for cell in cells], float) for name in names}
     rates = {name: np.asarray([getattr(cell, name) for cell in cells], float) for name in SCALAR_SETTING_NAMES}
@@ -535,7 +533,7 @@ def make_network_setting(cells: Sequence[NetworkCell]) -> NetworkSetting:
 
 
 def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[StudentUnits]:
-    """Solve for R (T, K, M), Q (T, K, K) and v (T, K) of each cell at each time.
+    """Solve for R (T, K, M), Q (T, K, K) and v (T, K) of each cell's network at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same activation and numbers of units are
     integrated in parallel. Cells that differ only in N share a solution.
@@ -559,7 +557,7 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[St
 
 
 def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Array | None = None) -> np.ndarray:
-    """Compute a cell's generalization error from R (..., K, M), Q (..., K, K) and v (..., K).
+    """Compute a cell's generalization error from the solution R (..., K, M), Q (..., K, K) and v (..., K).
 
     Small errors that rounding makes negative are set to 0. T (M, M) is the covariance of the teacher's fields, by
     default the matrix T of the cell.
@@ -572,7 +570,7 @@ def compute_generalization_error(cell: NetworkCell, units: StudentUnits, T: Arra
 
 
 def choose_network_batch_size(equations: NetworkSolverOptions) -> int:
-    """Return the batch size as a power of two, smaller for cells with many averages."""
+    """Return the batch size as a power of two, smaller for networks with many averages."""
     if equations.lattice_spacing:
         return 1
     fields, pairs = equations.K + equations.M, equations.K * (equations.K + 1) // 2
@@ -589,7 +587,7 @@ def make_solution_key(cell: NetworkCell) -> tuple[Any, ...]:
 def _solve_with_one_program(
     equations: NetworkSolverOptions, cells: Sequence[NetworkCell], times: np.ndarray
 ) -> list[StudentUnits]:
-    """Solve cells with one compiled program.
+    """Solve the equations of a batch of networks with one compiled program.
 
     Cells and times are padded to common sizes.
     """

@@ -42,7 +42,7 @@ from statmech.runtime.compiled_programs import fast_compiled_program
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.students.activations import Erf, Linear
 from theory.networks.order_parameter_equations import MAX_NETWORK_BATCH_SIZE, make_solution_key
-from theory.numerics.runge_kutta import integrate, pad_times, pad_with_last_member, solve_in_batches
+from theory.numerics.batch_integration import integrate, pad_times, pad_with_last_member, solve_in_batches
 
 MAX_REFINED_ERROR = 1e-3  # smaller eps_g are recomputed from differences
 MAX_SQUARED_DIFFERENCE = 0.05  # students with larger differences have not specialised
@@ -101,7 +101,7 @@ class GaussianMeasure(NamedTuple):
 
 
 def make_field_measure(equations: DifferenceEquations, problem: DifferenceProblem) -> GaussianMeasure:
-    """Make the Gaussian distribution of all fields."""
+    """Make the Gaussian distribution of teacher fields and of small differences from the teacher."""
     rho, d = problem.differences
     K, M, batch_size = equations.K, equations.M, rho.shape[-1]
     C = jnp.zeros((M + 1 + K, M + 1 + K, batch_size))
@@ -110,7 +110,7 @@ def make_field_measure(equations: DifferenceEquations, problem: DifferenceProble
 
 
 def multiply_by_slope(equations: DifferenceEquations, measure: GaussianMeasure, tau: np.ndarray) -> GaussianMeasure:
-    """Multiply a measure by g'(x_k) for each student unit k and each tau.
+    """Multiply a measure of differences from the teacher by g'(x_k) for each student unit k and each tau.
 
     Returns C (n, n, K, nodes, ...) and the mass (K, nodes, ...).
     """
@@ -123,7 +123,7 @@ def multiply_by_slope(equations: DifferenceEquations, measure: GaussianMeasure, 
 def average_product_with_error(
     equations: DifferenceEquations, measure: GaussianMeasure, rows: Array, v: Array
 ) -> Array:
-    """Average the product of the error e and a Gaussian z, given the covariances `rows` of z with the fields.
+    """Average the product of a small error e and a Gaussian z, given the covariances `rows` of z with the fields.
 
     `rows` has the shape (n, ..., L), and the result (..., L).
     """
@@ -136,7 +136,7 @@ def average_product_with_error(
 
 
 def average_squared_error(equations: DifferenceEquations, measure: GaussianMeasure, v: Array) -> Array:
-    """Average the squared error e^2 over the fields, as an array (..., L)."""
+    """Average the square of a network's small error e over the fields, as an array (..., L)."""
     s, weight = get_legendre_rule(NODES)
     on_lines = multiply_by_slope(equations, measure, s)
     u = jnp.moveaxis(on_lines.C[equations.difference_index, :, np.arange(equations.K)], 1, 0)
@@ -149,7 +149,7 @@ def _interpolate_rows(equations: DifferenceEquations, rows: Array, tau: np.ndarr
 
 
 def _compute_slope_factors(equations: DifferenceEquations, C: Array, tau: np.ndarray) -> tuple[Array, Array]:
-    """Compute the effect of a factor g'(x_k) on a Gaussian measure, as arrays (K, nodes, ..., L).
+    """Compute the effect of a factor g'(x_k) on a measure of small differences, as arrays (K, nodes, ..., L).
 
     The first array scales the terms subtracted from the covariances, the second multiplies the mass.
     """
@@ -166,7 +166,7 @@ def _append_axes(tau: np.ndarray, rows: Array) -> np.ndarray:
 
 
 def compute_difference_rates(equations: DifferenceEquations, problem: DifferenceProblem) -> UnitDifferences:
-    """Compute the time derivatives of rho and d."""
+    """Compute the time derivatives of rho and d, the differences of a network from its teacher."""
     M, v, eta, end = equations.M, problem.v, problem.eta, np.ones(1)
     one_slope = jax.tree.map(
         lambda part: part[..., 0, :], multiply_by_slope(equations, make_field_measure(equations, problem), end)
@@ -190,7 +190,7 @@ def compute_error_from_differences(equations: DifferenceEquations, problem: Diff
 
 
 def pack_differences(differences: UnitDifferences) -> Array:
-    """Pack differences into rows (C, L).
+    """Pack the differences of a network from its teacher into rows (C, L).
 
     The first two rows are the logarithms of two sizes, for d and for d and rho together. The other rows are d and
     rho divided by these sizes.
@@ -217,7 +217,7 @@ def unpack_differences(equations: DifferenceEquations, rows: Array) -> UnitDiffe
 
 
 def compute_difference_row_rates(equations: DifferenceEquations, problem: DifferenceProblem, rows: Array) -> Array:
-    """Compute the time derivatives of the packed differences (C, L)."""
+    """Compute the time derivatives of the packed differences (C, L) of a network from its teacher."""
     differences = unpack_differences(equations, rows)
     change, (size, joint_size) = (
         compute_difference_rates(equations, problem._replace(differences=differences)),
@@ -239,7 +239,7 @@ def compute_difference_row_rates(equations: DifferenceEquations, problem: Differ
 def solve_errors_from_differences(
     equations: DifferenceEquations, problem: DifferenceProblem, times: Array, max_steps: Array
 ) -> tuple[Array, Array]:
-    """Integrate the differences of a batch, and return eps_g (T, L).
+    """Integrate the differences of a batch of networks from their teachers, and return eps_g (T, L).
 
     Also returns a mask (L,) of the elements that have reached the last time.
 
@@ -268,7 +268,7 @@ def solve_errors_from_differences(
 def refine_small_errors(
     cells: Sequence[NetworkCell], units: Sequence[StudentUnits], errors: Sequence[Array], times: Array
 ) -> list[Array]:
-    """Recompute small generalization errors (T,) of cells from differences.
+    """Recompute small generalization errors (T,) of networks that have almost learnt their teachers.
 
     Differences are used after the first recorded time with a small error. Errors do not change for cells with noise,
     decay, dropout or functions of time, for cells that change their second layer, and for cells that have not
@@ -299,7 +299,7 @@ def refine_small_errors(
 def _solve_with_one_program(
     equations: DifferenceEquations, problems: list[DifferenceProblem], times: Array
 ) -> list[Array | None]:
-    """Compute the generalization errors (T,) of batch elements with one compiled program.
+    """Compute the small generalization errors (T,) of networks with one compiled program.
 
     The result is None for an element that does not reach the last time.
     """
@@ -313,7 +313,7 @@ def _solve_with_one_program(
 
 
 def _make_difference_problem(cell: NetworkCell, units: StudentUnits, begin: float) -> DifferenceProblem | None:
-    """Make the initial differences of a cell from its order parameters at time `begin`.
+    """Make the initial differences of a network from its teacher, from order parameters at time `begin`.
 
     Returns None unless the equations apply and all differences are small.
     """
@@ -342,7 +342,7 @@ def _make_difference_problem(cell: NetworkCell, units: StudentUnits, begin: floa
 
 
 def _compute_differences(T: np.ndarray, units: StudentUnits) -> UnitDifferences:
-    """Compute rho and d for student units in the order of the teacher units that they learn."""
+    """Compute rho and d for student units in the order of the teacher units that they have almost learnt."""
     K, M = units.R.shape
     assignment = np.eye(K, M)  # rows: student units; columns: assigned teacher units
     cross = units.R @ assignment.T

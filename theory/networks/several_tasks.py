@@ -34,7 +34,6 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.activations import ensure_gaussian_averages
 from statmech.students.network_error import generalization_error
-from theory.networks import order_parameter_equations as one_task
 from theory.networks.order_parameter_equations import (
     APPROXIMATE_RTOL,
     ATOL,
@@ -44,8 +43,18 @@ from theory.networks.order_parameter_equations import (
     EntryRates,
     NetworkSetting,
     NetworkSolverOptions,
+    choose_network_batch_size,
+    compute_entry_rates,
+    compute_rates_with_time,
+    make_entry_indices,
+    make_network_setting,
+    make_network_solver_options,
+    make_solution_key,
+    pack_units,
+    solve_with_time_row,
+    unpack_units,
 )
-from theory.numerics.runge_kutta import (
+from theory.numerics.batch_integration import (
     check_integration_complete,
     integrate,
     integrate_in_pieces,
@@ -84,11 +93,11 @@ def compute_task_rates(
     `task_probabilities` has the shape (tasks, L). `units` contains R (K, M, L), Q (K, K, L) and v (heads, K, L).
     """
     network, batch = setting
-    entries = one_task.make_entry_indices(equations.network.K, equations.network.M)
+    entries = make_entry_indices(equations.network.K, equations.network.M)
     slower = network._replace(**{name: getattr(network, name) / batch for name in ("eta", "eta_v", "decay")})
 
     def compute_single_task_rates(w: Array, v: Array) -> EntryRates:
-        return one_task.compute_entry_rates(equations.network, slower._replace(w=w), units._replace(v=v), entries)
+        return compute_entry_rates(equations.network, slower._replace(w=w), units._replace(v=v), entries)
 
     heads = jnp.broadcast_to(units.v, (len(network.w), *units.v.shape[1:]))
     rates_by_task = jax.vmap(compute_single_task_rates)(
@@ -101,13 +110,13 @@ def compute_task_rates(
 
 def pack_task_units(units: StudentUnits) -> Array:
     """Pack R, the upper triangle of Q, and the heads into rows (C, ...)."""
-    return one_task.pack_units(units._replace(v=units.v.reshape(-1, *units.v.shape[2:])))
+    return pack_units(units._replace(v=units.v.reshape(-1, *units.v.shape[2:])))
 
 
 def unpack_task_units(equations: TaskEquations, rows: Array) -> StudentUnits:
     """Unpack R (K, M, ...), Q (K, K, ...) and the heads v (heads, K, ...) from rows (C, ...)."""
     heads = rows[-equations.heads * equations.network.K :]
-    units = one_task.unpack_units(equations.network, rows)
+    units = unpack_units(equations.network, rows)
     return units._replace(v=heads.reshape(equations.heads, equations.network.K, *rows.shape[1:]))
 
 
@@ -128,7 +137,7 @@ def solve_task_piece(
     times: Array,
     max_steps: Array,
 ) -> tuple[Array, Array]:
-    """Integrate the packed order parameters (T, C, L) at constant task probabilities.
+    """Integrate the packed order parameters (T, C, L) of networks at constant task probabilities.
 
     Also returns a mask (L,) of the elements that have reached the last time.
 
@@ -146,15 +155,13 @@ def solve_task_piece(
     def row_rates(network: NetworkSetting, rows: Array) -> Array:
         return compute_task_row_rates(equations, setting._replace(network=network), task_probabilities, rows)
 
-    return integrate(
-        partial(one_task.compute_rates_with_time, row_rates, setting.network), start, times, rtol, atol, max_steps
-    )
+    return integrate(partial(compute_rates_with_time, row_rates, setting.network), start, times, rtol, atol, max_steps)
 
 
 def solve_task_rows(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrate the packed order parameters (T, C, L) of cells with pieces that start at equal times.
+    """Integrate the packed order parameters (T, C, L) of networks whose tasks change at equal times.
 
     Also returns a mask (L,) of the elements that have reached the last time.
     """
@@ -164,7 +171,7 @@ def solve_task_rows(
     def solve(begin: float, start: Array, times: Array) -> tuple[Array, Array]:
         probabilities = np.stack([cell.protocol_pieces.at(np.float64(begin)) for cell in cells], axis=-1)
         setting = make_task_setting([cell.after(begin) for cell in cells])
-        return one_task.solve_with_time_row(
+        return solve_with_time_row(
             lambda rows: solve_task_piece(equations, setting, probabilities, rows, times, max_steps),
             setting.network,
             start,
@@ -175,7 +182,7 @@ def solve_task_rows(
 
 
 def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> list[StudentUnits]:
-    """Solve for R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell at each time.
+    """Solve for R (T, K, M), Q (T, K, K) and the heads v (T, heads, K) of each cell's network at each time.
 
     Raises `SolverError` if the integration stops early. Cells with the same numbers of units and heads whose pieces
     begin together are integrated in parallel. Cells that differ only in N share a solution.
@@ -192,13 +199,13 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     return solve_in_batches(
         list(map(_make_task_solution_key, cells)),
         program,
-        lambda program: one_task.choose_network_batch_size(program[0].network),
+        lambda program: choose_network_batch_size(program[0].network),
         solve_group,
     )
 
 
 def compute_task_errors(cell: NetworkTaskCell, units: StudentUnits) -> np.ndarray:
-    """Compute the generalization errors (T, tasks) of a cell.
+    """Compute the generalization errors (T, tasks) of a network on its tasks.
 
     `units` contains R (T, K, M), Q (T, K, K) and v (T, heads, K).
     """
@@ -210,23 +217,23 @@ def compute_task_errors(cell: NetworkTaskCell, units: StudentUnits) -> np.ndarra
 
 def make_task_equations(cell: NetworkTaskCell) -> TaskEquations:
     """Make the static arguments of the compiled solver from a cell."""
-    return TaskEquations(one_task.make_network_solver_options(cell), cell.heads)
+    return TaskEquations(make_network_solver_options(cell), cell.heads)
 
 
 def make_task_setting(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
     """Make the run-time arguments of the compiled solver from a batch of cells."""
-    return TaskSetting(one_task.make_network_setting(cells), np.array([cell.batch for cell in cells], float))
+    return TaskSetting(make_network_setting(cells), np.array([cell.batch for cell in cells], float))
 
 
 def _make_task_solution_key(cell: NetworkTaskCell) -> tuple[Any, ...]:
     """Make a hashable key of everything that determines the solution of a cell."""
-    return (*one_task.make_solution_key(cell), cell.overlap, cell.batch, cell.protocol)
+    return (*make_solution_key(cell), cell.overlap, cell.batch, cell.protocol)
 
 
 def _solve_with_one_program(
     equations: TaskEquations, cells: Sequence[NetworkTaskCell], times: np.ndarray
 ) -> list[StudentUnits]:
-    """Solve cells with one compiled program, padded to a common batch size."""
+    """Solve networks that learn a sequence of tasks with one compiled program, padded to a common batch size."""
     padded_cells = pad_with_last_member(cells)
     rows, completed = solve_task_rows(equations, padded_cells, times)
     cell_rows = [rows[..., index] for index in range(len(cells))]

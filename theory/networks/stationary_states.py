@@ -134,7 +134,7 @@ def _make_absent_attribute(absent: str) -> dict[str, str]:
 
 
 def find_stationary_state(cell: NetworkCell) -> StationaryNetwork:
-    """Find the stationary state of a cell.
+    """Find the stationary state of a network with noise or decay.
 
     The search starts from perfect learning if possible, otherwise from a solution at late times.
     """
@@ -145,7 +145,7 @@ def find_stationary_state(cell: NetworkCell) -> StationaryNetwork:
 
 
 def _find_state_from_late_times(cell: NetworkCell) -> StationaryNetwork:
-    """Find a stationary state near the solution of the equations at late times.
+    """Find a stationary state of a network near the solution of its equations at late times.
 
     Returns the first stable state found from any of the `LATE_START_TIMES`.
     """
@@ -164,7 +164,10 @@ def _find_state_from_late_times(cell: NetworkCell) -> StationaryNetwork:
 
 
 def _assign_students_to_teachers(cell: NetworkCell) -> np.ndarray | None:
-    """Assign a student unit of equal output weight to each teacher unit, or return None if this is impossible."""
+    """Assign a student unit of equal output weight to each teacher unit, for a stationary state without noise.
+
+    Returns None if this is impossible.
+    """
     if cell.sign or cell.decay > 0 or cell.K < cell.M or (cell.eta_v > 0 and cell.K > cell.M):
         return None
     v = _get_learnt_second_layer(cell)
@@ -186,7 +189,7 @@ def _get_learnt_second_layer(cell: NetworkCell) -> np.ndarray:
 
 
 def _find_entry_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
-    """Group the packed order parameters (C,) into orbits under permutations of equivalent units.
+    """Group the entries (C,) of a stationary state into orbits under permutations of equivalent units.
 
     Equivalent units without a partner also have Q_kk = Q_kl.
     """
@@ -209,7 +212,7 @@ def _find_entry_orbits(cell: NetworkCell, partner: np.ndarray) -> np.ndarray:
 
 
 def _find_unit_exchanges(cell: NetworkCell, partner: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the permutations of student and teacher units that exchange two equivalent units."""
+    """Yield the permutations of units that exchange two equivalent units of a stationary state."""
     v, extra = _get_learnt_second_layer(cell), np.setdiff1d(np.arange(cell.K), partner)
     for k in extra:
         for l in extra[(extra > k) & (v[extra] == v[k])]:
@@ -228,7 +231,7 @@ def _make_exchange_permutation(size: int, first: int, second: int) -> np.ndarray
 
 
 def _follow_growing_noise(cell: NetworkCell, partner: np.ndarray) -> StudentUnits | None:
-    """Continue the state of perfect learning from zero noise to the noise of the cell."""
+    """Continue the stationary state of a network from zero noise to the noise of the cell."""
     J = np.zeros((cell.K, cell.M))  # coefficients of student units in terms of teacher units
     J[partner, np.arange(cell.M)] = 1.0
     units, orbit = (
@@ -247,7 +250,7 @@ def _follow_growing_noise(cell: NetworkCell, partner: np.ndarray) -> StudentUnit
 
 
 def _find_root_by_newton(cell: NetworkCell, units: StudentUnits, orbit: np.ndarray) -> StudentUnits | None:
-    """Find a stationary state near these order parameters by Newton's method, or return None.
+    """Find a stationary state of a network near these order parameters by Newton's method, or return None.
 
     The entries of an orbit stay equal.
     """
@@ -274,7 +277,7 @@ def _find_root_by_newton(cell: NetworkCell, units: StudentUnits, orbit: np.ndarr
 
 
 def _check_stability(cell: NetworkCell, units: StudentUnits) -> StationaryNetwork:
-    """Check that a stationary state is stable and has a positive overlap matrix."""
+    """Check that a stationary state of a network is stable and has a positive overlap matrix."""
     _, slope = _evaluate_rates_and_jacobian(cell, pack_units(units))
     moving = len(slope) - (cell.K if cell.eta_v == 0 else 0)
     gram = np.block([[units.Q, units.R], [units.R.T, cell.T]])
@@ -296,7 +299,7 @@ def _evaluate_rates_and_jacobian(cell: NetworkCell, rows: np.ndarray) -> tuple[n
 def _compute_rates_and_jacobian(
     equations: NetworkSolverOptions, setting: NetworkSetting, rows: Array
 ) -> tuple[Array, Array]:
-    """Compute the time derivatives of packed order parameters (C,), and their Jacobian (C, C)."""
+    """Compute the rates of a network's order parameters (C,) and their Jacobian (C, C) for a stationary state."""
 
     def state_rates(rows: Array) -> Array:
         return compute_row_rates(equations, setting, rows[:, None])[:, 0]

@@ -1,6 +1,1 @@
-"""One step of a student that learns online, to second order in 1/N: noise, fluctuations and bias.
-
-Ensembles of online learners: vote errors, and fluctuations of pairs and votes.
-
-Order-parameter equations of online learning.
-"""
+"""Perceptrons that learn online: order-parameter equations, fluctuations of order 1/N, and errors of ensembles."""

@@ -66,8 +66,20 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.rules import Rule, RuleAverages
 from statmech.students.student_geometry import angle_between_students, angle_from_components
-from theory.numerics.stiff_equations import check_length_overflow, compute_clipped_length, integrate_stiff_equations
-from theory.online.student_states import Students, count_distinct_students, make_pair_indices
+from theory.numerics.stiff_and_linear_equations import integrate_stiff_equations
+from theory.online.student_states import (
+    Students,
+    check_length_overflow,
+    compute_clipped_length,
+    count_distinct_students,
+    make_pair_indices,
+)
+
+MIN_RELATIVE_TEACHER_POWER = (
+    1e-8  # relative to the mode's fraction: for a drifting teacher, rho = B.J / B.B requires B.B > 0
+)
+COEFFICIENT_DIFFERENCE_STEP = 1e-6  # relative
+ATOL = 1e-12  # for early times, as angles decay at most as 1/t
 
 
 class StudentFields(NamedTuple):
@@ -97,7 +109,7 @@ class StabilityScaledRule:
 
 
 def compute_field_averages(rule: Rule, fields: StudentFields, flip: float) -> RuleAverages:
-    """Compute the averages over each student's step, including the learning rate.
+    """Compute the averages over each student's step for inputs of unequal variance, including the learning rate.
 
     The averages are arrays (S,) by closed form or quadrature.
 
@@ -126,9 +138,9 @@ def compute_field_averages(rule: Rule, fields: StudentFields, flip: float) -> Ru
 
 
 def compute_pair_field_average(rule: Rule, first: StudentFields, second: StudentFields, c: Array, flip: float) -> Array:
-    r"""Average :math:`\langle f_1f_2\rangle` over pairs (P,) of students, including the learning rate.
+    r"""Average :math:`\langle f_1f_2\rangle` over pairs (P,) of students for inputs of unequal variance.
 
-    The averages use a closed form or quadrature.
+    The averages include the learning rate, and use a closed form or quadrature.
 
     Parameters
     ----------
@@ -163,7 +175,7 @@ def _get_rule_parameters(rule: Rule) -> dict[str, np.float64]:
 def _integrate_rule_averages(
     family: RealParameterFamily, parameters: dict[str, Array], fields: StudentFields, flip: Array
 ) -> tuple[Array, ...]:
-    """Integrate the averages over each student's step at learning rate 1."""
+    """Integrate the averages over each student's step for inputs of unequal variance, at learning rate 1."""
     import jax.numpy as jnp  # imported late, also below: closed forms need no JAX
 
     from theory.online.order_parameter_equations import integrate_rule_averages
@@ -187,7 +199,7 @@ def _integrate_pair_average(
     c: Array,
     flip: Array,
 ) -> tuple[Array]:
-    """Integrate the product of the updates of each pair at learning rate 1."""
+    """Integrate the product of each pair's updates for inputs of unequal variance, at learning rate 1."""
     import jax
 
     from theory.online.order_parameter_equations import StudentPair, integrate_pair_average
@@ -210,11 +222,6 @@ def _cast_to_rule(scaled: StabilityScaledRule) -> Any:
     Averages use only `g`, `kinks` and `edges` of a rule.
     """
     return scaled
-
-
-MIN_RELATIVE_TEACHER_POWER = (
-    1e-8  # relative to the mode's fraction: for a drifting teacher, rho = B.J / B.B requires B.B > 0
-)
 
 
 class ModeState(NamedTuple):
@@ -295,7 +302,7 @@ class ModeEquations:
 
     @cached_property
     def start(self) -> ModeState:
-        """The initial state, with isotropic weights."""
+        """The initial state of all modes, with isotropic weights."""
         S, (length, R, q) = self.students, self.cell.start_order_parameters
         second = self.second if S > 1 else np.array([min(1, self.cell.K - 1)])
         perpendicular = (1 - R[:S]) * (1 + R[:S])
@@ -332,7 +339,7 @@ class ModeEquations:
         return state._replace(m=state.m + shift, delta=state.delta - shift[:, None])
 
     def compute_teacher_modes(self, t: float) -> TeacherModes:
-        """Return the teacher's modes at a given time."""
+        """Return the power of the teacher in each mode at a given time."""
         drift = self.drift
         if not drift:
             return self.still
@@ -340,7 +347,7 @@ class ModeEquations:
         return TeacherModes(power, 2 * drift * (self.share - power))
 
     def compute_overlaps(self, metric: np.ndarray, power: np.ndarray, state: ModeState) -> StudentOverlaps:
-        """Compute overlaps of weights or of fields.
+        """Compute the overlaps of weights or of fields as sums over modes.
 
         The metric is 1 in each mode for weights, and omega for fields.
         """
@@ -359,7 +366,7 @@ class ModeEquations:
     def compute_coefficients(
         self, t: float, log_length: np.ndarray, fields: StudentOverlaps, variance: float
     ) -> RateCoefficients:
-        """Compute the coefficients of the rates from the lengths and the fields of the students."""
+        """Compute the coefficients of the modes' rates from the lengths and the fields of the students."""
         theta, ratio = fields.teacher_angles, np.hypot(fields.parallel, np.sqrt(fields.perpendicular))
         length = compute_clipped_length(log_length)
         rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.get_rule_at(t), self.cell.flip
@@ -382,7 +389,7 @@ class ModeEquations:
         return RateCoefficients(gain, slope, noise, common)
 
     def compute_rates(self, t: float, values: np.ndarray) -> np.ndarray:
-        """Return the time derivative (n,) of a state vector (n,)."""
+        """Return the time derivative (n,) of a state vector (n,) of all modes."""
         teacher, (omega, nu), drift = self.compute_teacher_modes(t), (self.omega, self.share), self.drift
         power, variance = teacher.power, omega @ teacher.power
         state = self.centre_delta(self.unpack_state(values), power)
@@ -411,7 +418,7 @@ class ModeEquations:
     def _compute_pair_rates(
         self, pair_products: np.ndarray, rho: np.ndarray, slope: np.ndarray, growth: np.ndarray, common: np.ndarray
     ) -> np.ndarray:
-        """Return the rates of the pair products."""
+        """Return the rates of the pair products in all modes."""
         if not self.has_pairs:
             return pair_products
         first, second, omega = self.first, self.second, self.omega
@@ -420,7 +427,7 @@ class ModeEquations:
         return product_rates + 2 * self.drift * self.share * rho[first] * rho[second] if self.drift else product_rates
 
     def describe_by_weights_and_fields(self, t: float, values: np.ndarray) -> tuple[Students, Students]:
-        """Return the students of a state vector, described by weights and by fields."""
+        """Return the students of a state vector of modes, described by weights and by fields."""
         state, power = self.unpack_state(values), self.compute_teacher_modes(t).power
         students = []
         for metric in (np.ones_like(self.omega), self.omega):
@@ -431,11 +438,8 @@ class ModeEquations:
         return students[0], students[1]
 
 
-COEFFICIENT_DIFFERENCE_STEP = 1e-6  # relative
-
-
 def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> np.ndarray:
-    """Compute the Jacobian (n, n) of `ModeEquations.rates` with respect to the state vector.
+    """Compute the Jacobian (n, n) of `ModeEquations.compute_rates` with respect to the state vector.
 
     There must be a single distinct student.
 
@@ -509,7 +513,7 @@ def _add_to_diagonal(block: np.ndarray, values: np.ndarray) -> None:
 def _differentiate_coefficients(
     equations: ModeEquations, t: float, state: ModeState, weight: np.ndarray, num_variables: int
 ) -> tuple[tuple[float, ...], np.ndarray]:
-    """Return the coefficients (4,) of one student, and their derivatives (4, n) by finite differences."""
+    """Return one student's coefficients (4,) of the modes' rates, and their finite-difference derivatives (4, n)."""
     omega, power = equations.omega, equations.compute_teacher_modes(t).power
     variance, d = omega @ power, omega.size
     fields = equations.compute_overlaps(omega, power, state)
@@ -545,9 +549,6 @@ def _flatten_coefficients(coefficients: RateCoefficients) -> np.ndarray:
     return np.resize(np.concatenate([*coefficients[:3], coefficients.pair_noise, [0.0]]), 4)
 
 
-ATOL = 1e-12  # for early times, as angles decay at most as 1/t
-
-
 class WeightAndFieldStudents(NamedTuple):
     """Students at each time, described by products of weights and by covariances of fields."""
 
@@ -556,7 +557,7 @@ class WeightAndFieldStudents(NamedTuple):
 
 
 def solve_cells(cells: Iterable[OnlineCell], times: Iterable[float]) -> list[WeightAndFieldStudents]:
-    """Solve the equations of each cell for its students at each time.
+    """Solve the equations of each cell for its students at each time, for inputs of unequal variance.
 
     Arrays have a leading axis of times.
 
@@ -584,7 +585,7 @@ def _solve_cell(cell: OnlineCell, times: np.ndarray) -> WeightAndFieldStudents:
 
 
 def _integrate_equations(equations: ModeEquations, times: np.ndarray) -> np.ndarray:
-    """Integrate the equations, and return the state vectors (T, n) at the given times."""
+    """Integrate the equations of all modes, and return the state vectors (T, n) at the given times."""
     return integrate_stiff_equations(
         equations.compute_rates,
         equations.pack_state(equations.start),
@@ -596,7 +597,7 @@ def _integrate_equations(equations: ModeEquations, times: np.ndarray) -> np.ndar
 
 
 def _make_absolute_tolerances(equations: ModeEquations, last_time: float) -> np.ndarray:
-    """Return absolute tolerances (n,) that keep small angles accurate until the last time."""
+    """Return absolute tolerances (n,) of all modes that keep small angles accurate until the last time."""
     min_angle = 1 / (1 + last_time)
     start = equations.start
     delta, perpendicular = (

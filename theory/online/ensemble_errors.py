@@ -1,4 +1,4 @@
-r"""Generalization error of an ensemble by majority vote or weight mean, exact or by the Metropolis method.
+r"""Generalization errors of an ensemble by majority vote or weight mean, and the advantage of an infinite ensemble.
 
 **Equal students** (one R, one q): the error is an integral over their common field, in
 `statmech.students.ensemble_vote`.
@@ -12,11 +12,23 @@ the fields u of K students and the teacher's field v, which are jointly Gaussian
 proposes a step of all K + 1 fields at once and accepts it with probability :math:`\min(1, p'/p)`. The error is the
 fraction of steps with a wrong ensemble. `theory.ensemble_error` computes the same number to ten digits. The walk shows
 that both methods agree, and compares their cost.
+
+**Advantage** of an infinite ensemble: the ratio of its error to the error of one student during learning. The sum of
+K equal students at angle :math:`\theta` to the teacher, with transverse cosine c, has a component
+:math:`Kl\cos\theta` parallel to the teacher and :math:`Kl\sin\theta\sqrt{c + (1-c)/K}` perpendicular to it. For
+K -> infinity the weight mean, and with it the majority vote (`statmech.students.ensemble_vote`), has the angle
+:math:`\Theta` with
+
+.. math:: \tan\Theta = \sqrt c\,\tan\theta, \qquad \epsilon_g(\infty)/\epsilon_g(1) = \Theta/\theta,
+
+so that at late times, :math:`\theta\to0`, the ratio is :math:`\sqrt c`. It is computed from the integrated variables
+:math:`1-R` and c (`theory.online.order_parameter_equations`), and keeps its digits where R and q round to 1.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,13 +45,24 @@ from statmech.students.ensemble_vote import (
 )
 from statmech.students.student_geometry import (
     angle_from_components,
+    angle_from_versine,
     factor_semidefinite_matrix,
     lowest_cosine_eigenvalue,
     student_coordinates,
 )
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from statmech.kinds.online_perceptron import Scenario
+    from statmech.kinds.online_student import OnlineCell
+
+
+NUM_PAIR_STUDENTS = 2  # one pair determines the error of an infinite ensemble
 ENSEMBLE_OUTPUTS = ("majority_vote", "weight_mean")
 NUM_SCRAMBLED_NETS, MIN_NET_POINTS, MAX_NET_POINTS = 16, 2**12, 2**16  # limits apply to the points per net
+METROPOLIS_STEP_SCALE = 2.38  # divided by sqrt(K + 1): optimal in many dimensions (Roberts, Gelman & Gilks 1997)
+METROPOLIS_BURN_IN_FRACTION = 0.1
 
 
 class ErrorEstimate(NamedTuple):
@@ -159,7 +182,7 @@ def ensemble_error_unequal(
 
 
 def compute_vote_error(parallel: np.ndarray, perpendicular_gram: np.ndarray, tolerance: float = 1e-4) -> ErrorEstimate:
-    """Compute eps_g of the majority vote from the weight components of the students.
+    """Compute eps_g of the majority vote and its standard error from the weight components of the students.
 
     The arguments are the components (..., K) parallel to the teacher and the Gram matrices (..., K, K) of the
     perpendicular components.
@@ -190,10 +213,6 @@ def _check_possible_cosines(R: np.ndarray, q: np.ndarray, K: np.ndarray) -> None
         problems.append((("q",), "no K equal students have these R and q: q must be at least (K R^2 - 1)/(K - 1)"))
     if problems:
         raise ScenarioError(problems)
-
-
-METROPOLIS_STEP_SCALE = 2.38  # divided by sqrt(K + 1): optimal in many dimensions (Roberts, Gelman & Gilks 1997)
-METROPOLIS_BURN_IN_FRACTION = 0.1
 
 
 def metropolis_error(
@@ -255,7 +274,7 @@ def metropolis_error(
 
 
 def _compute_field_cholesky(R: float, q: float, K: int) -> np.ndarray:
-    """Compute the Cholesky factor of the field covariance of eq (3.4), with the teacher last."""
+    """Compute the Cholesky factor of an ensemble's field covariance of eq (3.4), with the teacher last."""
     covariance = np.full((K + 1, K + 1), float(q))
     covariance[-1], covariance[:, -1] = R, R
     np.fill_diagonal(covariance, 1.0)
@@ -271,3 +290,67 @@ def _mark_ensemble_errors(fields: np.ndarray, output: str) -> np.ndarray:
     students, teacher = fields[:, :-1], np.sign(fields[:, -1])
     total = (np.sign(students) if output == "majority_vote" else students).sum(axis=1)
     return np.asarray(np.where(total == 0, 0.5, np.sign(total) != teacher), float)
+
+
+def advantage(scenario: Scenario) -> xr.DataArray:
+    r"""Compute the error of an infinite ensemble divided by the error of one student, at each recorded time.
+
+    .. math:: \epsilon_g(K\to\infty)/\epsilon_g(1) = \arctan(\sqrt c\,\tan\theta)/\theta
+
+    with the angle :math:`\theta` to the teacher and the transverse cosine c of two students. The ratio is the same for
+    the majority vote and for the weight mean.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        A scenario with equal students. Its K and N do not matter.
+
+    Returns
+    -------
+    xarray.DataArray
+        The ratio on the sweep axes without K and N, and on t.
+
+    Raises
+    ------
+    ScenarioError
+        For students with unequal starts, or for a start with q < R^2, which an infinite ensemble cannot have.
+
+    Examples
+    --------
+    >>> from statmech import Scenario
+    >>> gain = advantage(Scenario(rule=["hebb", "perceptron"], t=[1, 50]))
+    >>> gain.sel(t=50).values.round(6)
+    array([0.990349, 0.718756])
+    """
+    from statmech.stores.dataset import make_empty_dataset  # imported late: other errors need no scenario and no JAX
+    from theory.online.order_parameter_equations import solve_cells
+
+    config = scenario.config()
+    first = config["N"][0] if isinstance(config["N"], list) else config["N"]
+    pair = type(scenario)(**{**config, "K": NUM_PAIR_STUDENTS, "N": first})
+    cells = list(pair.cells())
+    _check_equal_starts(cells)
+    ratio = make_empty_dataset(pair, seeds=None).eps_g_weight_mean
+    for cell, students in zip(cells, solve_cells(cells, pair.t), strict=True):
+        theta, c = angle_from_versine(students.y[:, 0]), students.c[:, 0]
+        ratio[cell.index] = _infinite_ensemble_error_ratio(theta, c)
+    return ratio.rename("advantage").assign_attrs(long_name="error of infinitely many students over that of one")
+
+
+def _infinite_ensemble_error_ratio(theta: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Compute eps_g of the mean of infinitely many students divided by eps_g of one student.
+
+    For students on the teacher's axis, the result is the limit of this ratio.
+    """
+    off_axis = np.where(theta > 0, theta, 1.0)
+    together = mean_weight_vector_error(off_axis, c, np.full(c.shape, np.inf)) * np.pi / off_axis
+    return np.where(theta > 0, together, np.sqrt(np.maximum(c, 0.0)))
+
+
+def _check_equal_starts(cells: Sequence[OnlineCell]) -> None:
+    for cell in cells:
+        if not cell.has_equal_starts:
+            raise ScenarioError([(("start",), "an infinite ensemble requires equal starts of all students")])
+        _, R, q = cell.start_order_parameters
+        if q[0, 1] < R[0] ** 2:
+            raise ScenarioError([(("start",), "an infinite ensemble requires q >= R^2")])

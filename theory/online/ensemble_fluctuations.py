@@ -11,7 +11,7 @@ students are exchangeable, and there are 13 different covariances, all independe
           S_2 = \langle c_{12}c_{34}\rangle.
 
 With :math:`A = F'`, :math:`g = \partial F_c/\partial a_1 = \partial F_c/\partial a_2`,
-:math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.online.ensemble_noise`),
+:math:`h = \partial F_c/\partial c` and :math:`D` the covariances of one step (`theory.online.student_fluctuations`),
 
 .. math::
     \dot V_1 &= AV_1 + V_1A^\mathsf{T} + D, \qquad \dot V_2 = AV_2 + V_2A^\mathsf{T} + D, \\
@@ -35,7 +35,7 @@ effect of the example on the drift.
 
 **Integration.** The covariances do not act on the order parameters, so that the equations of the latter are solved
 first (`theory.online.order_parameter_equations`). F and its derivatives are compiled, D and b use NumPy
-(`theory.online.ensemble_noise`), and `theory.numerics.stiff_equations` solves the linear equations.
+(`theory.online.student_fluctuations`), and `theory.numerics.stiff_and_linear_equations` solves the linear equations.
 
 **Ensemble means.** Standard deviations and biases at finite N for q, the weight mean and the vote of K students follow
 from the 13 covariances and 3 biases, which hold for any K. The means over students and over pairs, :math:`\bar a` and
@@ -79,9 +79,15 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.students.ensemble_vote import majority_vote_error
 from statmech.students.rules import Rule
 from statmech.students.student_geometry import angle_from_versine
-from theory.numerics import stiff_equations
-from theory.online import order_parameter_equations, student_fluctuations, trajectories
-from theory.online.ensemble_noise import UpdateProducts, compute_update_products, dot_last_axis
+from theory.numerics import stiff_and_linear_equations
+from theory.online import order_parameter_equations
+from theory.online.student_fluctuations import (
+    UpdateProducts,
+    compute_step_moments,
+    compute_update_products,
+    dot_last_axis,
+)
+from theory.online.student_fluctuations import make_initial_fluctuations as make_student_fluctuations
 from theory.online.student_states import Students, make_initial_students
 
 STATE_BATCH_SIZE = 32  # one compiled program serves any number of states
@@ -93,6 +99,9 @@ OPPOSED_STUDENTS_MESSAGE = (
 )
 TRANSVERSE_COSINE_TOL = 1e-9  # students with a smaller |c| are treated as independent
 FLUCTUATION_VECTOR_SIZE = 16
+L1, T1, L2, T2, C, ETA = range(6)
+VOTE_DIFFERENCE_STEP = 1e-2  # relative to the scale of the vote; errors of derivatives are of fourth order
+CENTRAL_DIFFERENCE_STENCIL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
 
 
 class PairFluctuations(NamedTuple):
@@ -143,7 +152,6 @@ class CoordinatePairs(NamedTuple):
     eta_eta: Any
 
 
-L1, T1, L2, T2, C, ETA = range(6)
 COORDINATE_PAIRS = CoordinatePairs(
     (L1, L1), (L1, T1), (T1, T1), (L1, L2), (L1, T2), (T1, T2), (L1, C), (T1, C), (C, C), (ETA, ETA)
 )
@@ -200,7 +208,7 @@ class PairRates(NamedTuple):
 
 
 def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFluctuations:
-    """Compute the covariances and biases of equal students at each time.
+    """Compute the covariances and biases of an ensemble of equal students at each time.
 
     Parameters
     ----------
@@ -237,7 +245,7 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
     try:
         with use_cpu_double_precision():
             return unpack_fluctuations(
-                stiff_equations.solve_linear_odes(
+                stiff_and_linear_equations.solve_linear_odes(
                     lambda t: _compute_linear_coefficients(cell, t),
                     make_initial_fluctuations(cell),
                     t,
@@ -249,8 +257,8 @@ def solve_pair_fluctuations(cell: OnlineCell, times: Iterable[float]) -> PairFlu
 
 
 def _solve_identical_students(cell: OnlineCell, times: np.ndarray) -> PairFluctuations:
-    """Compute the fluctuations of students that start identical and therefore remain identical."""
-    [(_, student)] = trajectories.solve_with_fluctuations([cell], times)
+    """Compute the fluctuations of an ensemble whose students start identical and remain identical."""
+    [(_, student)] = order_parameter_equations.solve_with_fluctuations([cell], times)
     V = student.covariance[..., [0, 1, 1, 2], 0].reshape(-1, 2, 2)
     zero_vectors, zeros = np.zeros((*times.shape, 2)), np.zeros(times.shape)
     return PairFluctuations(V, V, zero_vectors, zero_vectors, zeros, zeros, zeros, student.bias[..., 0], zeros)
@@ -271,14 +279,14 @@ def get_max_averaged_students(cell: OnlineCell) -> int:
 
 
 def make_initial_fluctuations(cell: OnlineCell) -> np.ndarray:
-    """Return the initial covariances and biases as a vector (16,).
+    """Return the initial covariances and biases of an ensemble as a vector (16,).
 
     Given students have no fluctuations. For randomly drawn students, c has the variance 1/N, and all other terms in c
     vanish to order 1/N.
     """
     x = np.zeros(FLUCTUATION_VECTOR_SIZE)
     if cell.start is None:
-        student = student_fluctuations.make_initial_fluctuations(np.asarray([np.pi / 2]), random=True)
+        student = make_student_fluctuations(np.asarray([np.pi / 2]), random=True)
         ll, lt, tt = student.covariance[:, 0]
         x[FLUCTUATION_INDICES.V1], x[FLUCTUATION_INDICES.bias], x[FLUCTUATION_INDICES.S0] = (
             [[ll, lt], [lt, tt]],
@@ -294,7 +302,7 @@ def unpack_fluctuations(x: np.ndarray) -> PairFluctuations:
 
 
 def pack_fluctuations(fluctuations: PairFluctuations) -> np.ndarray:
-    """Pack covariances and biases into vectors (T, 16), with symmetrised matrices."""
+    """Pack an ensemble's covariances and biases into vectors (T, 16), with symmetrised matrices."""
     x = np.empty((*np.shape(fluctuations.S0), FLUCTUATION_VECTOR_SIZE))
     for index, part in zip(
         FLUCTUATION_INDICES,
@@ -306,7 +314,7 @@ def pack_fluctuations(fluctuations: PairFluctuations) -> np.ndarray:
 
 
 def _compute_fluctuation_scales(x: np.ndarray) -> np.ndarray:
-    """Compute the scale of each covariance and bias (..., 16) for relative errors.
+    """Compute the scale of each covariance and bias (..., 16) of an ensemble for relative errors.
 
     Scales follow from the variances of the two variables.
     """
@@ -320,7 +328,7 @@ def _compute_fluctuation_scales(x: np.ndarray) -> np.ndarray:
 
 
 def _compute_linear_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the coefficients of the linear equation x' = M x + d at increasing times.
+    """Compute the coefficients of the equation x' = M x + d of an ensemble's covariances and biases.
 
     Returns M (T, 16, 16) and d (T, 16).
     """
@@ -334,10 +342,10 @@ def _compute_linear_coefficients(cell: OnlineCell, t: np.ndarray) -> tuple[np.nd
 
 
 def _solve_states(cell: OnlineCell, t: np.ndarray) -> EqualStudentStates:
-    """Solve for the states of the students at increasing times (T,)."""
+    """Solve for the states of an ensemble's students at increasing times (T,)."""
     batches = []
     for first in range(0, t.size, STATE_BATCH_SIZE):
-        [students] = trajectories.solve_cells([cell], _pad_to_batch(t[first : first + STATE_BATCH_SIZE]))
+        [students] = order_parameter_equations.solve_cells([cell], _pad_to_batch(t[first : first + STATE_BATCH_SIZE]))
         batches.append([np.asarray(part)[: t.size - first, 0] for part in students])
     log_length, y, c = (np.concatenate(part) for part in zip(*batches, strict=True))
     return EqualStudentStates(t, log_length, np.log(angle_from_versine(y)), c)
@@ -349,7 +357,7 @@ def _pad_to_batch(x: np.ndarray) -> np.ndarray:
 
 
 def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRates:
-    """Compute the rates F and their derivatives at each state."""
+    """Compute the rates F of a pair of students and their derivatives at each state."""
     equations = PairEquations(get_real_parameter_family(cell.rule), cell.rule.has_closed_form)
     parameters = {name: np.asarray(getattr(cell.rule, name), float) for name in equations.rule.real_parameter_names}
     problem, batches = PairParameters(parameters, np.asarray(cell.flip, float), cell.time_dependence), []
@@ -394,7 +402,7 @@ def _make_symmetric_matrices(second: tuple[np.ndarray, ...], row: int) -> np.nda
 def _compute_rate_derivatives(
     equations: PairEquations, problem: PairParameters, t: Array, log_length: Array, log_theta: Array, c: Array
 ) -> tuple[Array, ...]:
-    """Compute the rates F of (log l, log theta, c12) with first and second derivatives at states (T,).
+    """Compute a pair's rates F of (log l, log theta, c12) with first and second derivatives at states (T,).
 
     Derivatives (10, 3, T) are along `COORDINATE_PAIRS`: first derivatives use the first coordinate of each pair.
     Also returns the time derivative of log eta (T,), and b for a (2, T).
@@ -412,14 +420,12 @@ def _compute_rate_derivatives(
 
     parts = _differentiate_along_pairs(field, state, equations.uses_closed_form)
     current_rule = equations.rule(**{**problem.parameters, "eta": jnp.exp(log_eta_now)})
-    noise = student_fluctuations.compute_step_moments(
-        current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes
-    )
+    noise = compute_step_moments(current_rule, jnp.exp(log_theta), jnp.exp(log_length), problem.flip, problem.changes)
     return *parts, log_eta_rate, noise.second_order
 
 
 def _differentiate_along_pairs(field: Callable[[Array], Array], state: Array, parallel: bool) -> tuple[Array, ...]:
-    """Compute a field and its first and second derivatives along `COORDINATE_PAIRS`, at states (6, T).
+    """Compute a pair's rates and their first and second derivatives along `COORDINATE_PAIRS`, at states (6, T).
 
     Derivatives have the shape (10, 3, T). One axis for pairs and states, instead of `jacfwd`, reduces the compile time
     to a third. Pairs are computed sequentially unless `parallel`, since quadrature for two students needs many nodes.
@@ -452,7 +458,7 @@ def _compute_two_student_rates(rule: Rule, closed: bool, state: Array, problem: 
 
 
 def _compute_fluctuation_rates(rates: PairRates, x: PairFluctuations) -> PairFluctuations:
-    """Compute the time derivatives of covariances and biases without the noise terms."""
+    """Compute the time derivatives of an ensemble's covariances and biases without the noise terms."""
     A, g, h = rates.A, rates.g, rates.h
     V1, V2 = (_add_transpose(A @ V) for V in (x.V1, x.V2))
     W1, W2 = (A @ W + h[:, None] * W for W in (x.W1, x.W2))
@@ -476,7 +482,7 @@ def _add_transpose(V: np.ndarray) -> np.ndarray:
 
 
 def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, rates: PairRates) -> PairFluctuations:
-    """Compute the inhomogeneous terms: the covariances D, and b corrected for discrete time."""
+    """Compute the inhomogeneous terms of an ensemble: the covariances D, and b corrected for discrete time."""
     theta, c, drift = np.exp(states.log_theta), states.c, cell.drift
     step = _average_update_products(cell, states)
     D = _compute_step_covariances(step, theta, c, drift)
@@ -487,7 +493,7 @@ def _compute_noise_terms(cell: OnlineCell, states: EqualStudentStates, rates: Pa
 
 
 def _average_update_products(cell: OnlineCell, states: EqualStudentStates) -> UpdateProducts:
-    """Average products of updates over one example at each state."""
+    """Average products of updates over one example at each state of an ensemble."""
     averages, max_students = [], get_max_averaged_students(cell)
     for t, log_length, log_theta, c in zip(*states, strict=True):
         cosine = 0.0 if -TRANSVERSE_COSINE_TOL < c < 0 else c
@@ -500,7 +506,7 @@ def _average_update_products(cell: OnlineCell, states: EqualStudentStates) -> Up
 
 
 def _compute_step_covariances(step: UpdateProducts, theta: np.ndarray, c: np.ndarray, drift: float) -> PairFluctuations:
-    """Compute the covariances D of one step, including drift."""
+    """Compute the covariances D of one step of an ensemble, including drift."""
     a, pair = step.mean[:, :2], step.mean[:, 2]
     turn = np.stack([np.zeros_like(theta), 1 / theta], axis=-1)  # derivative of a with respect to zeta
     pair_turn = (1 - c) / np.tan(theta)  # derivative of c12 with respect to zeta_1 + zeta_2
@@ -520,7 +526,7 @@ def _compute_step_covariances(step: UpdateProducts, theta: np.ndarray, c: np.nda
 
 
 def _compute_drift_second_order(mean: np.ndarray, theta: np.ndarray, c: np.ndarray, drift: float) -> np.ndarray:
-    """Compute the contribution of drift to the second-order term b_c.
+    """Compute the contribution of drift to the second-order term b_c of a pair's cosine.
 
     The result contains the effect of an example on the drift rate, and the change of both R at fixed q.
     """
@@ -530,10 +536,6 @@ def _compute_drift_second_order(mean: np.ndarray, theta: np.ndarray, c: np.ndarr
     two_students = (c * cos**2 - sin**2 - 2 * cos**2) / sin**4  # mixed derivative with respect to R1 and R2
     turns = [drift**2 * cos**2 + 2 * drift * sin**2 * shared for shared in (1.0, c)]
     return drift * (by_theta * mean[:, 1] + by_c * mean[:, 2]) + same_student * turns[0] + two_students * turns[1]
-
-
-VOTE_DIFFERENCE_STEP = 1e-2  # relative to the scale of the vote; errors of derivatives are of fourth order
-CENTRAL_DIFFERENCE_STENCIL = np.array([-2, -1, 1, 2]), np.array([1, -8, 8, -1]) / 12
 
 
 class MeanCovariances(NamedTuple):
@@ -547,7 +549,7 @@ class MeanCovariances(NamedTuple):
 def compute_ensemble_corrections(
     theta: np.ndarray, c: np.ndarray, K: int, N: int, fluctuations: PairFluctuations
 ) -> dict[str, np.ndarray]:
-    r"""Compute standard deviations and biases at finite N for quantities that depend on several students.
+    r"""Compute standard deviations and biases at finite N for quantities of an ensemble, such as its vote.
 
     Standard deviations describe a single run.
 
@@ -660,7 +662,7 @@ def _compute_vote_variance(theta: np.ndarray, c: np.ndarray, K: int, means: Mean
 
 
 def compute_vote_gradient(theta: np.ndarray, c: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Differentiate eps_g of the majority vote with respect to log theta and c.
+    """Differentiate eps_g of the majority vote with respect to the fluctuating log theta and c.
 
     Derivatives are finite differences of exact values.
     """

@@ -36,7 +36,8 @@ from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_r
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.rules import Rule
-from theory.numerics.stiff_equations import check_length_overflow, compute_clipped_length, integrate_stiff_equations
+from theory.numerics.stiff_and_linear_equations import integrate_stiff_equations
+from theory.online.student_states import check_length_overflow, compute_clipped_length
 
 ATOL = 1e-12
 
@@ -61,7 +62,7 @@ class ClusterStepAverages(NamedTuple):
 def compute_cluster_averages(
     rule: Rule, clusters: TwoClusters, m: float, Q: float, length: float
 ) -> ClusterStepAverages:
-    """Compute the averages c, E and F over examples of both clusters.
+    """Compute the averages c, E and F of a learning step over examples of both clusters.
 
     The quadrature is split where the rule jumps or bends.
 
@@ -110,7 +111,7 @@ class OnlineClusterEquations:
 
     @property
     def start(self) -> np.ndarray:
-        """The initial state (1 + 2d,)."""
+        """The initial state (1 + 2d,) of a student of two clusters."""
         (length,), (R,), _ = self.cell.start_order_parameters
         fractions, powers = self.clusters.shares, self.clusters.centre_powers
         rho = np.full(fractions.shape, R and R / np.sqrt(powers.sum()))
@@ -126,7 +127,7 @@ class OnlineClusterEquations:
         return self.clusters.mode_variances * self.clusters.shares * F
 
     def compute_rates(self, t: float, values: np.ndarray) -> np.ndarray:
-        """Return the time derivative (1 + 2d,) of the state."""
+        """Return the time derivative (1 + 2d,) of the state of a student that learns two clusters."""
         omega, powers = self.clusters.mode_variances, self.clusters.centre_powers
         length = float(compute_clipped_length(values[0]))
         rho, perpendicular = values[1:].reshape(2, -1)
@@ -141,7 +142,7 @@ class OnlineClusterEquations:
         return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * perpendicular)])
 
     def compute_trajectory(self, times: np.ndarray) -> ClusterTrajectory:
-        """Integrate the equations, and return the student's trajectory at given times (T,)."""
+        """Integrate the equations of a student of two clusters, and return its trajectory at given times (T,)."""
         start = self.start
         atol = np.array([ATOL, *np.full(self.clusters.shares.shape, ATOL), *(ATOL * self.clusters.shares)])
         values = integrate_stiff_equations(self.compute_rates, start, times, atol, self.cell.message_description)
@@ -156,7 +157,7 @@ class OnlineClusterEquations:
 
 
 def solve_cells(cells: Iterable[tuple[OnlineCell, TwoClusters]], times: Iterable[float]) -> list[ClusterTrajectory]:
-    """Solve each cell with its clusters, and return the trajectory of its student.
+    """Solve each cell with its clusters, and return the trajectory of its student that learns online.
 
     Raises `SolverError` if the integration stops early, `DivergedStudentError` if a length leaves the floating-point
     range.

@@ -1,4 +1,4 @@
-r"""Order-parameter equations of online learning for N -> infinity, with averages of any rule and a solver.
+r"""Order-parameter equations of students that learn online for N -> infinity, their averages, and their solution.
 
 **Equations.** For :math:`\mathbf J_k \leftarrow \mathbf J_k + f_k\mathbf x`, self-averaging gives the Gram matrix of
 :math:`\mathbf w = (\mathbf B, \mathbf J_1, \dots, \mathbf J_K)` with fields :math:`h_i = \mathbf w_i\cdot\mathbf x`
@@ -56,16 +56,18 @@ order 1/N (`theory.online.student_fluctuations`). The index of its rule selects 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from statmech.errors import SolverError
+from statmech.kinds.online_student import OnlineCell
 from statmech.numerics.gaussian import (
     GAUSSIAN_CUTOFF,
     MIN_DIVISOR,
@@ -78,17 +80,43 @@ from statmech.numerics.gaussian import (
     one_minus_cos,
     replace_zero,
 )
-from statmech.parameters.parameter_fields import RealParameterFamily
+from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import TimeDependence
-from statmech.runtime.compiled_programs import fast_compiled_program
+from statmech.runtime.compiled_programs import fast_compiled_program, pad_array_length
+from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.operating_system import record_jax_use
 from statmech.students.rules import Rule, RuleAverages
 from statmech.students.student_geometry import angle_between_students, angle_from_versine
-from theory.numerics.runge_kutta import integrate
-from theory.online import student_fluctuations
-from theory.online.student_fluctuations import StabilityNodes, StepMoments, StudentFluctuations
-from theory.online.student_states import ATOL, VERSINE_ATOL, Students, compute_rate_terms, make_pair_indices
+from theory.numerics.batch_integration import integrate, pad_times, split_times_into_pieces
+from theory.online.student_fluctuations import (
+    StabilityNodes,
+    StepMoments,
+    StudentFluctuations,
+    compute_fluctuation_rates,
+    compute_stability_panel_edges,
+    compute_weighted_step_terms,
+    convert_to_step_averages,
+    make_initial_fluctuations,
+    make_linear_rule_nodes,
+    make_stability_nodes,
+)
+from theory.online.student_states import (
+    ATOL,
+    LOG_LENGTH_CLIP,
+    VERSINE_ATOL,
+    Students,
+    check_length_overflow,
+    compute_rate_terms,
+    make_initial_students,
+    make_pair_indices,
+)
 
 SIGMOID_CUTOFF = 8.5  # widths: a sigmoid is constant to 1e-17 outside
+RTOL = 1e-9
+FLUCTUATION_ATOL = 1e-9  # applies to fluctuations of order 1/N
+MAX_STEPS = 2_000_000
+MAX_ONLINE_CELLS_PER_BATCH = 128  # other rules are solved one by one
+InitialState = tuple[Students, StudentFluctuations | None]
 
 
 class StudentPair(NamedTuple):
@@ -100,7 +128,7 @@ class StudentPair(NamedTuple):
 
 
 def compute_rule_averages(rule: Rule, use_closed_forms: bool, theta: Array, length: Array, flip: Array) -> RuleAverages:
-    """Compute the averages over one student's step, including the learning rate.
+    """Compute the averages in the rates of one student's order parameters, including the learning rate.
 
     The average uses a closed form, a line form or quadrature. Arrays broadcast.
 
@@ -124,9 +152,9 @@ def compute_rule_averages(rule: Rule, use_closed_forms: bool, theta: Array, leng
 
 
 def compute_pair_average(rule: Rule, use_closed_forms: bool, pair: StudentPair, flip: Array) -> Array:
-    r"""Average the product of two students' updates, :math:`\langle f_1 f_2\rangle`, including the learning rate.
+    r"""Average the product of two students' updates for the rate of their overlap, including the learning rate.
 
-    The average uses a closed form, a line form or quadrature. Arrays broadcast.
+    The average :math:`\langle f_1 f_2\rangle` uses a closed form, a line form or quadrature. Arrays broadcast.
     """
     if use_closed_forms:
         pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
@@ -144,9 +172,9 @@ def _average_pair_by_line_form(rule: Rule, pair: StudentPair, flip: Array) -> Ar
 
 
 def integrate_rule_averages(rule: Rule, theta: Array, length: Array, flip: Array, nodes: int = NODES) -> RuleAverages:
-    """Integrate the averages over one student's step at learning rate 1, in panels between kinks.
+    """Integrate the averages in the rates of one student's order parameters, in panels between kinks.
 
-    All arguments are scalars.
+    The learning rate is 1, and all arguments are scalars.
 
     Parameters
     ----------
@@ -176,7 +204,10 @@ def integrate_rule_averages(rule: Rule, theta: Array, length: Array, flip: Array
 
 
 def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: int = NODES) -> Array:
-    r"""Compute :math:`\langle f_1 f_2\rangle` for learning rate 1 by nested quadrature. All arguments are scalars."""
+    r"""Average the product of two students' updates for the rate of their overlap by nested quadrature.
+
+    The learning rate is 1, and all arguments are scalars.
+    """
     (sin_1, sin_2), (cos_1, cos_2) = (tuple(map(f, pair.teacher_angles)) for f in (jnp.sin, jnp.cos))
     pair_angle = angle_between_students(*pair.teacher_angles, pair.transverse_cosine)
     q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
@@ -214,7 +245,7 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
 
 
 def _integrate_panels(integrand: Callable[[Array], Array], edges: Array, nodes: int) -> Array:
-    """Integrate over the real line by a Gauss-Legendre rule on each panel between the edges.
+    """Integrate over a student's stability by a Gauss-Legendre rule on each panel between the edges.
 
     Most edges of a pair coincide or lie outside the range of stabilities, and empty panels take no time.
     """
@@ -247,9 +278,6 @@ def _join_panel_edges(*edges: Array) -> Array:
     return jnp.concatenate([jnp.asarray([-GAUSSIAN_CUTOFF, 0.0, GAUSSIAN_CUTOFF]), *edges])
 
 
-LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same rates at any length
-
-
 def compute_rates(
     rule: Rule,
     use_closed_forms: bool,
@@ -258,7 +286,7 @@ def compute_rates(
     changes: TimeDependence | None = None,
     has_pairs: bool = True,
 ) -> Students:
-    """Compute the time derivative of the state of distinct students.
+    """Compute the time derivative of the order parameters of distinct students.
 
     Parameters
     ----------
@@ -348,10 +376,6 @@ def _divide_or_zero(x: Array, y: Array) -> Array:
     return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), 0.0)
 
 
-RTOL = 1e-9
-FLUCTUATION_ATOL = 1e-9  # applies to fluctuations of order 1/N
-
-
 @dataclass(frozen=True)
 class StudentSolverOptions:
     """Static arguments of the compiled solver.
@@ -403,7 +427,7 @@ class StudentRateArguments(NamedTuple):
 def solve_batch(
     equations: StudentSolverOptions, batch: StudentBatch, times: Array, max_steps: Array
 ) -> tuple[Array, ...]:
-    """Integrate a batch, and return log l, y, c and the fluctuation rows (T, ..., L).
+    """Integrate a batch of students, and return log l, y, c and the fluctuation rows (T, ..., L).
 
     Also returns a mask of elements that have reached the last time.
     """
@@ -431,7 +455,7 @@ def solve_batch(
 def _make_current_rule(
     equations: StudentSolverOptions, family: RealParameterFamily, setting: StudentRateArguments
 ) -> Rule:
-    """Return the rule of a batch element at the current time."""
+    """Return the rule in the equations of a batch element at the current time."""
     parameters = setting.parameters
     if equations.is_time_dependent:
         parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
@@ -442,7 +466,7 @@ def _make_current_rule(
 def _compute_student_rates(
     equations: StudentSolverOptions, students: Students, setting: StudentRateArguments
 ) -> Students:
-    """Return the time derivative of the students in one batch element."""
+    """Return the time derivative of the students' order parameters in one batch element."""
 
     def make_rule_rates(family: RealParameterFamily) -> Callable[[Students], Students]:
         rule, changes = (
@@ -463,7 +487,7 @@ def _compute_student_rates(
 def _compute_fluctuation_row_rates(
     equations: StudentSolverOptions, students: Students, rows: Array, setting: StudentRateArguments
 ) -> Array:
-    """Return the time derivative of the fluctuation rows (5 S, L) for students (S, L).
+    """Return the time derivative of the solver's fluctuation rows (5 S, L) for students (S, L).
 
     Each student is treated as a separate batch element.
     """
@@ -493,7 +517,7 @@ def _compute_fluctuation_rates(
     fluctuations: StudentFluctuations,
     setting: StudentRateArguments,
 ) -> StudentFluctuations:
-    """Return the time derivative of fluctuations (., L) under one rule, one student per batch element.
+    """Return the solver's time derivative of fluctuations (., L) under one rule, one student per batch element.
 
     Nodes are mapped outside of the batch, so that the batch is the last axis of all arrays: this is several times
     faster.
@@ -507,15 +531,11 @@ def _compute_fluctuation_rates(
         return setting.changes if equations.is_time_dependent else None
 
     def edges(theta: Array, length: Array, setting: StudentRateArguments) -> list[Array]:
-        return student_fluctuations.compute_stability_panel_edges(
-            _make_current_rule(equations, family, setting), theta, length
-        )
+        return compute_stability_panel_edges(_make_current_rule(equations, family, setting), theta, length)
 
     def examples(nodes: StabilityNodes, theta: Array, length: Array, setting: StudentRateArguments) -> StepMoments:
         rule = _make_current_rule(equations, family, setting)
-        return student_fluctuations.compute_weighted_step_terms(
-            rule, nodes, theta, length, setting.flip, current_changes(setting)
-        )
+        return compute_weighted_step_terms(rule, nodes, theta, length, setting.flip, current_changes(setting))
 
     def rates(
         example: StepMoments,
@@ -524,7 +544,7 @@ def _compute_fluctuation_rates(
         fluctuations: StudentFluctuations,
         setting: StudentRateArguments,
     ) -> StudentFluctuations:
-        step = student_fluctuations.convert_to_step_averages(theta, example, current_changes(setting))
+        step = convert_to_step_averages(theta, example, current_changes(setting))
 
         def field(log_length: Array, log_theta: Array, t: Array) -> tuple[Array, Array]:
             rule = _make_current_rule(equations, family, setting._replace(t=t))
@@ -532,17 +552,204 @@ def _compute_fluctuation_rates(
                 rule, equations.use_closed_forms, (log_length, log_theta), setting.flip, current_changes(setting)
             )
 
-        return student_fluctuations.compute_fluctuation_rates(
-            field, (log_length, jnp.log(theta)), setting.t, step, fluctuations
-        )
+        return compute_fluctuation_rates(field, (log_length, jnp.log(theta)), setting.t, step, fluctuations)
 
     if equations.has_linear_rules:
-        stabilities = student_fluctuations.make_linear_rule_nodes(theta, setting.flip)
+        stabilities = make_linear_rule_nodes(theta, setting.flip)
     else:
-        stabilities = student_fluctuations.make_stability_nodes(
-            over_batch(edges)(theta, length, setting), theta, setting.flip
-        )
+        stabilities = make_stability_nodes(over_batch(edges)(theta, length, setting), theta, setting.flip)
     terms = jax.vmap(lambda stability: over_batch(examples)(stability, theta, length, setting))(stabilities)
     means: StepMoments = jax.tree.map(partial(jnp.sum, axis=0), terms)
     fluctuation_rates: StudentFluctuations = over_batch(rates)(means, log_length, theta, fluctuations, setting)
     return fluctuation_rates
+
+
+class CellInitialValueProblem(NamedTuple):
+    """A cell with its initial state, and the index of its rule in the compiled program."""
+
+    cell: OnlineCell
+    rule_index: int
+    start: Students
+    fluctuations: StudentFluctuations | None = None
+
+
+def solve_cells(cells: list[OnlineCell], times: Iterable[float]) -> list[Students]:
+    """Solve the equations of each cell for its students at each time.
+
+    Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError`
+    if a length leaves the floating-point range.
+    """
+    return [students for students, _ in _solve_in_pieces(cells, times, with_fluctuations=False)]
+
+
+def solve_with_fluctuations(
+    cells: list[OnlineCell], times: Iterable[float]
+) -> list[tuple[Students, StudentFluctuations]]:
+    """Solve the equations of each cell for its students, with fluctuations of order 1/N.
+
+    Raises errors like `solve_cells`.
+    """
+    return _solve_in_pieces(cells, times, with_fluctuations=True)
+
+
+def _solve_in_pieces(
+    cells: list[OnlineCell], times: Iterable[float], with_fluctuations: bool
+) -> list[tuple[Students, StudentFluctuations]]:
+    """Solve the equations of students piece by piece, between the edges of their functions of time."""
+    t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
+    starts, solutions = (
+        _make_initial_states(cells, with_fluctuations),
+        dict[int, tuple[Students, StudentFluctuations]](),
+    )
+    if not any(edges):
+        return _solve_by_program(cells, t, starts, with_fluctuations)
+    for common_edges in dict.fromkeys(edges):
+        members = [index for index, cell_edges in enumerate(edges) if cell_edges == common_edges]
+        group, state = [cells[index] for index in members], [starts[index] for index in members]
+        parts = []
+        for begin, piece_times, recorded in split_times_into_pieces(common_edges or (0.0,), t):
+            piece_solutions = _solve_by_program(
+                [cell.after(begin) if common_edges else cell for cell in group], piece_times, state, with_fluctuations
+            )
+            state = [_select_times(solution, -1) for solution in piece_solutions]
+            parts.append([_select_times(solution, slice(recorded)) for solution in piece_solutions])
+        solutions |= {
+            index: _join_pieces(cell_parts) for index, cell_parts in zip(members, zip(*parts, strict=True), strict=True)
+        }
+    return [solutions[index] for index in range(len(cells))]
+
+
+def _select_times(
+    solution: tuple[Students, StudentFluctuations], selection: Any
+) -> tuple[Students, StudentFluctuations]:
+    """Select times of a solution, by an index or a slice."""
+    selected: tuple[Students, StudentFluctuations] = jax.tree.map(lambda rows: rows[selection], solution)
+    return selected
+
+
+def _join_pieces(parts: Sequence[tuple[Students, StudentFluctuations]]) -> tuple[Students, StudentFluctuations]:
+    """Join the solutions of successive pieces."""
+    joined: tuple[Students, StudentFluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
+    return joined
+
+
+def _solve_by_program(
+    cells: list[OnlineCell], t: np.ndarray, starts: list[InitialState], with_fluctuations: bool
+) -> list[tuple[Students, StudentFluctuations]]:
+    """Solve the equations of students in parallel, grouped by the compiled program that they share.
+
+    Fluctuations are empty unless `with_fluctuations`. Cells with the same number of distinct students are integrated in
+    parallel. All rules with closed forms share one batch, since tracing the solver takes longer than solving. Cells of
+    other rules are solved one by one.
+    """
+    families = [get_real_parameter_family(cell.rule) for cell in cells]
+    groups: dict[Any, list[int]] = {}
+    for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
+        closed, linear = cell.rule.has_closed_form, with_fluctuations and bool(cell.rule.linear)
+        changing = (cell.annealing, *dict(cell.controls)) if cell.has_time_dependence else None
+        program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
+        groups.setdefault(program, []).append(index)
+    record_jax_use()
+    solutions: dict[int, tuple[Students, StudentFluctuations]] = {}
+    with use_cpu_double_precision():
+        for (closed, students, changing, paired, linear, _), members in groups.items():
+            rules = tuple(dict.fromkeys(families[index] for index in members))
+            equations = StudentSolverOptions(
+                rules, closed, students, changing is not None, paired, with_fluctuations, linear
+            )
+            size = MAX_ONLINE_CELLS_PER_BATCH if closed else 1
+            for batch in (members[first : first + size] for first in range(0, len(members), size)):
+                problems = [
+                    CellInitialValueProblem(cells[index], rules.index(families[index]), *starts[index])
+                    for index in batch
+                ]
+                solutions |= dict(zip(batch, _solve_with_one_program(equations, problems, t), strict=True))
+    return [solutions[index] for index in range(len(cells))]
+
+
+def _make_initial_states(cells: list[OnlineCell], with_fluctuations: bool) -> list[InitialState]:
+    """Return the initial state of each cell, and its fluctuations if requested.
+
+    Many parameter combinations start from the same initial state.
+    """
+    different = {(id(cell.start), cell.K): cell for cell in cells}
+    computed = {key: _make_initial_state(cell, with_fluctuations) for key, cell in different.items()}
+    return [computed[id(cell.start), cell.K] for cell in cells]
+
+
+def _make_initial_state(cell: OnlineCell, with_fluctuations: bool) -> InitialState:
+    students = make_initial_students(cell)
+    fluctuations = (
+        make_initial_fluctuations(angle_from_versine(students.y), random=cell.start is None)
+        if with_fluctuations
+        else None
+    )
+    return students, fluctuations
+
+
+def _solve_with_one_program(
+    equations: StudentSolverOptions, problems: list[CellInitialValueProblem], times: np.ndarray
+) -> list[tuple[Students, StudentFluctuations]]:
+    """Solve the equations of one batch of students with one compiled program.
+
+    Cells and times are padded, so that few programs are compiled.
+    """
+    missing = pad_array_length(len(problems)) - len(problems)
+    problem = _stack_initial_value_problems(problems + problems[-1:] * missing, equations.rules)
+    padded_times = pad_times(times, sum(part.size for part in (*problem.start, problem.fluctuations)))
+    *state, completed = map(np.asarray, solve_batch(equations, problem, padded_times, np.int64(MAX_STEPS)))
+    log_length, y, c, fluctuations = (np.moveaxis(part[: times.size], -1, 0)[: len(problems)] for part in state)
+    students = Students(log_length, y, np.clip(c, -1, 1))  # rounding
+    completed = completed[: len(problems)] & np.isfinite(fluctuations).all(axis=(1, 2))
+    _check_solution([cell_problem.cell for cell_problem in problems], students, completed, times[-1])
+    return [
+        (Students(*state), _unpack_fluctuations(rows)) for *state, rows in zip(*students, fluctuations, strict=True)
+    ]
+
+
+def _stack_initial_value_problems(
+    problems: list[CellInitialValueProblem], rules: tuple[RealParameterFamily, ...]
+) -> StudentBatch:
+    """Stack the initial values of students whose rules are among `rules` into one batch.
+
+    A parameter that a cell's rule does not have is set to 1.
+    """
+    names = sorted({name for family in rules for name in family.real_parameter_names})
+    parameters = {
+        name: np.asarray([getattr(problem.cell.rule, name, 1.0) for problem in problems], float) for name in names
+    }
+    start = Students(*(np.stack(part, axis=-1) for part in zip(*(problem.start for problem in problems), strict=True)))
+    rule, flip = (
+        [problem.rule_index for problem in problems],
+        np.asarray([problem.cell.flip for problem in problems], float),
+    )
+    changes = jax.tree.map(
+        lambda *values: np.stack(values, axis=-1), *(problem.cell.time_dependence for problem in problems)
+    )
+    fluctuations = np.stack([_pack_fluctuations(problem.fluctuations) for problem in problems], axis=-1)
+    return StudentBatch(np.asarray(rule), parameters, flip, changes, start, fluctuations)
+
+
+def _pack_fluctuations(fluctuations: StudentFluctuations | None) -> np.ndarray:
+    """Pack fluctuations into rows of the solver's state."""
+    return np.zeros(0) if fluctuations is None else np.concatenate(fluctuations).reshape(-1)
+
+
+def _unpack_fluctuations(rows: Array) -> StudentFluctuations:
+    """Unpack fluctuations from rows (..., 5 S) of the solver's state."""
+    parts = rows.reshape(*rows.shape[:-1], 5, -1)
+    return StudentFluctuations(parts[..., :3, :], parts[..., 3:, :])
+
+
+def _check_solution(cells: list[OnlineCell], students: Students, completed: np.ndarray, last_time: float) -> None:
+    """Raise `SolverError` for equations that stop early, and `DivergedStudentError` for lengths that overflow.
+
+    Lengths can overflow although their logarithms do not.
+    """
+    completed = completed & np.all([np.isfinite(part).all(axis=(1, 2)) for part in students], axis=0)
+    for cell, is_complete, log_length in zip(cells, completed, students.log_length, strict=True):
+        if not is_complete:
+            raise SolverError(
+                f"the order-parameter equations of {cell.message_description} stop before t = {last_time:g}"
+            )
+        check_length_overflow(log_length, cell.message_description)

@@ -38,16 +38,15 @@ from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.rules import Rule, RuleAverages
 from statmech.students.student_geometry import angle_from_versine
-from theory.numerics.runge_kutta import (
+from theory.numerics.batch_integration import (
     check_integration_complete,
     integrate,
     integrate_in_pieces,
     pad_with_last_member,
     solve_in_batches,
 )
-from theory.numerics.stiff_equations import check_length_overflow
-from theory.online.order_parameter_equations import LOG_LENGTH_CLIP, compute_rule_averages
-from theory.online.student_states import ATOL, VERSINE_ATOL
+from theory.online.order_parameter_equations import compute_rule_averages
+from theory.online.student_states import ATOL, LOG_LENGTH_CLIP, VERSINE_ATOL, check_length_overflow
 
 RTOL = 1e-12
 MAX_STEPS = 2_000_000
@@ -92,7 +91,7 @@ class TaskStudentSetting(NamedTuple):
 def compute_task_rates(
     task_averages: RuleAverages, length: Array, y: Array, setting: TaskStudentSetting, task_probabilities: Array
 ) -> tuple[Array, Array]:
-    """Return the time derivatives of log l, and of y (tasks,).
+    """Return the time derivatives of log l, and of y (tasks,) with the teacher of each task.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ def compute_task_rates(
 def _compute_row_rates(
     equations: TaskStudentSolverOptions, rows: Array, setting: TaskStudentSetting, task_probabilities: Array
 ) -> Array:
-    """Return the time derivative of the rows of one batch element: log l, y, and the time."""
+    """Return the time derivative of the rows of one batch element: log l, y of all tasks, and the time."""
     log_length, y, t = rows[0], jnp.clip(rows[1:-1], 0.0, 2.0), rows[-1]
     theta, length = angle_from_versine(y), jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP))
 
@@ -149,7 +148,7 @@ def solve_piece(
     times: Array,
     max_steps: Array,
 ) -> tuple[Array, Array]:
-    """Integrate the state rows (T, C, L) over a piece with constant task probabilities.
+    """Integrate the state rows (T, C, L) of students over a piece with constant task probabilities.
 
     Also returns True for the elements that have reached the last time.
 
@@ -160,7 +159,7 @@ def solve_piece(
     task_probabilities
         Probabilities of the tasks (tasks, L).
     start, times, max_steps
-        Arguments of `theory.numerics.runge_kutta.integrate`, from the beginning of the piece.
+        Arguments of `theory.numerics.batch_integration.integrate`, from the beginning of the piece.
     """
     batch_rates = jax.vmap(lambda *arguments: _compute_row_rates(equations, *arguments), in_axes=-1, out_axes=-1)
     atol = jnp.asarray([ATOL, *[VERSINE_ATOL] * len(task_probabilities), ATOL])[:, None]
@@ -168,7 +167,7 @@ def solve_piece(
 
 
 def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list[TaskStudent]:
-    """Solve the equations of each cell for its student at each time.
+    """Solve for the student of each cell, and for its overlaps with the teachers of all tasks, at each time.
 
     Arrays have a leading axis of times. Raises `SolverError` if the integration stops early, and `DivergedStudentError`
     if a length leaves the floating-point range. Cells whose pieces begin together are integrated in parallel. Cells
@@ -206,7 +205,7 @@ def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
 
 
 def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[TaskStudent]:
-    """Solve cells that share one program, padded to a common batch size."""
+    """Solve students that learn a sequence of tasks with one compiled program, padded to a common batch size."""
     rules = tuple(dict.fromkeys(get_real_parameter_family(cell.rule) for cell in cells))
     padded_cells = pad_with_last_member(cells)
     start = np.stack([make_initial_state_rows(cell) for cell in padded_cells], axis=-1)
@@ -242,7 +241,7 @@ def make_initial_state_rows(cell: OnlineTaskCell) -> np.ndarray:
 
 
 def make_task_setting(cells: Sequence[OnlineTaskCell], rules: tuple[RealParameterFamily, ...]) -> TaskStudentSetting:
-    """Return the run-time arguments of a batch of cells whose rules are among `rules`.
+    """Return the run-time arguments of students that learn a sequence of tasks, with rules among `rules`.
 
     A parameter that a cell's rule does not have is set to 1.
     """

@@ -37,9 +37,8 @@ from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.stores.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
 from statmech.students.student_geometry import angle_from_versine
-from theory.online.order_parameter_equations import compute_rule_averages
+from theory.online.order_parameter_equations import compute_rule_averages, solve_cells
 from theory.online.student_states import Students, compute_rate_terms
-from theory.online.trajectories import solve_cells
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,6 +48,9 @@ LOG_BALANCE_TOL = 1e-8  # log(gain/loss) is at least 1e-3 where the solver does 
 MAX_STATIONARY_LOG_LENGTH = 100.0  # beyond, gains and losses agree only because both vanish
 MIN_BALANCE_TERM = 1e-300
 STATIONARY_VARIABLES = ("R", "length", "eps_g")
+RateTermsFunction = Callable[
+    [np.ndarray], tuple[np.ndarray, np.ndarray]
+]  # from (log l, log y) to rate terms and their Jacobian
 
 
 class StationaryState(NamedTuple):
@@ -68,11 +70,6 @@ class RateArguments(NamedTuple):
     parameters: dict[str, Array]
     flip: Array
     changes: TimeDependence
-
-
-RateTermsFunction = Callable[
-    [np.ndarray], tuple[np.ndarray, np.ndarray]
-]  # from (log l, log y) to rate terms and their Jacobian
 
 
 def stationary(scenario: Scenario) -> xr.Dataset:
@@ -127,7 +124,7 @@ def stationary(scenario: Scenario) -> xr.Dataset:
 
 
 def _check_supported(scenario: Scenario) -> None:
-    """Raise `ScenarioError` for a scenario whose stationary states are not supported."""
+    """Raise `ScenarioError` for a scenario of online learning whose stationary states are not supported."""
     if scenario.unsolved:
         raise ScenarioError([((), scenario.unsolved)])
     if any(cell.inputs.has_unequal_variances for cell in scenario.cells()):
@@ -149,7 +146,7 @@ def _make_absent_attribute(cells: list[OnlineCell], states: list[StationaryState
 
 
 def _find_states(cells: list[OnlineCell]) -> list[StationaryState]:
-    """Find the stationary state of each cell, starting from a short integration of the equations.
+    """Find the stationary state of each cell's student, starting from a short integration of the equations.
 
     The `ROOT_SEARCH_START_TIMES` are tried in order until one leads to a state.
     """
@@ -166,7 +163,7 @@ def _find_states(cells: list[OnlineCell]) -> list[StationaryState]:
 
 
 def _find_state(cell: OnlineCell, start: Students) -> StationaryState:
-    """Find the stationary state of a cell by a root solver that starts from given students."""
+    """Find the stationary state of a cell's student by a root solver that starts from given students."""
     from scipy.optimize import root
 
     terms, longest = partial(_get_numpy_terms_and_jacobian, *_make_rate_arguments(cell)), cell.rule.longest_start
@@ -197,7 +194,7 @@ def _find_state(cell: OnlineCell, start: Students) -> StationaryState:
 
 
 def _make_solver_variables(max_start_length: float, students: Students) -> np.ndarray:
-    """Convert students at one time to the variables of the root solver.
+    """Convert students at one time to the variables of the root solver for a stationary state.
 
     The module's docstring defines the variables.
     """
@@ -209,7 +206,7 @@ def _make_solver_variables(max_start_length: float, students: Students) -> np.nd
 
 
 def _convert_solver_variables(max_start_length: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Convert solver variables to log l and log y, and return their derivatives."""
+    """Convert the root solver's variables of a stationary state to log l and log y, and return their derivatives."""
     log_y, scale_y = np.log(2) - np.logaddexp(0.0, -x[1]), 1 / (1 + np.exp(x[1]))
     if np.isinf(max_start_length):
         return np.array([x[0] / 2, log_y]), np.array([0.5, scale_y])
@@ -230,7 +227,7 @@ def _is_length_invariant(terms: RateTermsFunction, state: np.ndarray) -> bool:
 
 
 def _compute_log_balance(terms: np.ndarray, jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return log(gain/loss) for log l and for y, and their Jacobian.
+    """Return the balance log(gain/loss) of log l and of y, and its Jacobian.
 
     The arguments are the terms of the rates (2, 3) and their slope (2, 3, 2).
     """
@@ -263,7 +260,7 @@ def _explain_absence(cell: OnlineCell, rates: np.ndarray) -> str:
 def _compute_log_state_rate_terms(
     rule: RealParameterFamily, use_closed_forms: bool, setting: RateArguments, state: Array
 ) -> Array:
-    """Return the terms of the rates of log l and log y at a given state, an array of shape (2, 3)."""
+    """Return the gains and losses in the rates of log l and log y at a given state, as an array (2, 3)."""
     length, y = jnp.exp(state)
     single = compute_rule_averages(
         rule(**setting.parameters), use_closed_forms, angle_from_versine(y), length, setting.flip

@@ -4,6 +4,8 @@ States: one student and one pair represent all students with equal starts.
 
 Rate terms: the terms in one student's rates are derived in `theory.online.order_parameter_equations`. The arithmetic
 works for any arrays, so that theories without JAX (`theory.classification.attentive_perceptron`) can use it.
+
+Lengths: a student whose length leaves the floating-point range has diverged.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from statmech.errors import DivergedStudentError
 from statmech.kinds.online_student import OnlineCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.schedules_and_controls import TimeDependence
@@ -19,6 +22,8 @@ from statmech.students.rules import RuleAverages
 
 ATOL = 1e-12  # applies to log l and c
 VERSINE_ATOL = 1e-60  # negligible: the relative tolerance holds for arbitrarily small 1 - R
+LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same rates at any length
+MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
 
 
 class RateTerms(NamedTuple):
@@ -29,7 +34,7 @@ class RateTerms(NamedTuple):
 
 
 def compute_rate_terms(averages: RuleAverages, y: Array, length: Array, changes: TimeDependence | None) -> RateTerms:
-    """Compute the terms in one student's rates from the averages of its rule.
+    """Compute the terms in the rates of one student's state from the averages of its rule.
 
     Without `changes` there is no drift and no decay.
     """
@@ -78,3 +83,17 @@ def make_initial_students(cell: OnlineCell) -> Students:
     # students on the teacher's axis have no transverse direction, and move together
     c = np.divide(perpendicular, scale, out=np.ones_like(perpendicular), where=scale > 0)
     return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
+
+
+def compute_clipped_length(log_length: np.ndarray) -> np.ndarray:
+    """Return lengths, clipped to the floating-point range."""
+    return np.exp(
+        np.minimum(np.maximum(log_length, -LOG_LENGTH_CLIP), LOG_LENGTH_CLIP)
+    )  # several times as fast as np.clip
+
+
+def check_length_overflow(log_length: np.ndarray, cell_description: str) -> None:
+    """Raise `DivergedStudentError` if a length leaves the floating-point range."""
+    if np.any(np.abs(log_length) > MAX_LOG_LENGTH):
+        bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
+        raise DivergedStudentError(f"{cell_description} has diverged: a student's length left {bounds}")

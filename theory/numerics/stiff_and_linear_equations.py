@@ -1,4 +1,4 @@
-r"""Solvers of stiff order-parameter equations and of linear equations with time-dependent coefficients.
+r"""Solvers of stiff order-parameter equations (LSODA) and of linear equations with time-dependent coefficients.
 
 **Stiff equations** of one parameter combination: the rates of modes differ as much as their variances, so that the
 fastest mode limits the step of an explicit method. SciPy's LSODA switches to backward differences where the equations
@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from statmech.errors import DivergedStudentError, SolverError
+from statmech.errors import SolverError
 from statmech.numerics.gaussian import get_legendre_rule
 from statmech.runtime.devices import is_chart_accuracy_active
 
@@ -27,6 +27,13 @@ LAST_LEGENDRE_COEFFICIENT_TOL = 1e-7
 MAX_PANEL_HALVINGS = 24
 
 CoefficientFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+RTOL = 1e-11  # at 1e-10 the Adams method may stay at low order and take more steps
+CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
+MAX_STEPS = 1_000_000
+ODEINT_SUCCESS_MESSAGE = "Integration successful."
+RateFunction = Callable[
+    [float, np.ndarray], np.ndarray
+]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
 
 
 def solve_linear_odes(
@@ -77,7 +84,7 @@ def solve_linear_odes(
 
 
 def _solve_panel_slopes(coefficients: CoefficientFunction, panels: list[tuple[float, float]]) -> list[np.ndarray]:
-    """Compute the slopes at the nodes of each panel as affine functions of its initial vector.
+    """Solve a linear equation for the slopes at the nodes of each panel, as affine functions of its initial vector.
 
     The functions are arrays (nodes, n, n + 1), and their last column is the constant term.
     """
@@ -94,7 +101,7 @@ def _solve_panel_slopes(coefficients: CoefficientFunction, panels: list[tuple[fl
 
 
 def _propagate_through_panels(x: np.ndarray, h: np.ndarray, slopes: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Propagate the initial vector through all panels.
+    """Propagate the initial vector of a linear equation through all panels.
 
     Returns the vectors at the panel edges (P + 1, n), and their slopes at the nodes (P, nodes, n).
     """
@@ -127,23 +134,11 @@ def _make_integration_weights(s: np.ndarray) -> np.ndarray:
 
 
 def _interpolate_in_panels(times: np.ndarray, edges: np.ndarray, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """Interpolate the vectors at the recorded times (T,) within their panels."""
+    """Interpolate the vectors of a linear equation at the recorded times (T,) within their panels."""
     panel = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(slopes) - 1)
     h = np.diff(edges)[panel]
     weights = _make_integration_weights((times - edges[panel]) / h)
     return values[panel] + h[:, None] * np.einsum("tn,tna->ta", weights, slopes[panel])
-
-
-RTOL = 1e-11  # at 1e-10 the Adams method may stay at low order and take more steps
-LOG_LENGTH_CLIP = 300.0  # harmless: rules with diverging lengths have the same rates at any length
-MAX_LOG_LENGTH = 700.0  # for larger |log l|, l or 1/l overflows
-CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
-MAX_STEPS = 1_000_000
-ODEINT_SUCCESS_MESSAGE = "Integration successful."
-
-RateFunction = Callable[
-    [float, np.ndarray], np.ndarray
-]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
 
 
 def integrate_stiff_equations(
@@ -154,7 +149,7 @@ def integrate_stiff_equations(
     cell_description: str,
     jacobian: RateFunction | None = None,
 ) -> np.ndarray:
-    """Integrate stiff equations, and return the state vectors (T, n) at the given times.
+    """Integrate the stiff equations of one cell, and return the state vectors (T, n) at the given times.
 
     Raises `SolverError` if the integration stops early.
 
@@ -196,17 +191,3 @@ def integrate_stiff_equations(
     if report["message"] != ODEINT_SUCCESS_MESSAGE or not np.isfinite(values).all():
         raise SolverError(f"the order-parameter equations of {cell_description} stop before t = {last:g}")
     return np.concatenate([np.repeat(values[:1], np.sum(times == 0), axis=0), values[1:]])
-
-
-def compute_clipped_length(log_length: np.ndarray) -> np.ndarray:
-    """Return lengths, clipped to the floating-point range."""
-    return np.exp(
-        np.minimum(np.maximum(log_length, -LOG_LENGTH_CLIP), LOG_LENGTH_CLIP)
-    )  # several times as fast as np.clip
-
-
-def check_length_overflow(log_length: np.ndarray, cell_description: str) -> None:
-    """Raise `DivergedStudentError` if a length leaves the floating-point range."""
-    if np.any(np.abs(log_length) > MAX_LOG_LENGTH):
-        bounds = f"{np.exp(-MAX_LOG_LENGTH):.0e} to {np.exp(MAX_LOG_LENGTH):.0e}"
-        raise DivergedStudentError(f"{cell_description} has diverged: a student's length left {bounds}")

@@ -75,7 +75,7 @@ from theory.networks.order_parameter_equations import (
     solve_cells,
     unpack_units,
 )
-from theory.numerics.runge_kutta import integrate, pad_times
+from theory.numerics.batch_integration import integrate, pad_times
 
 NODES_PER_UNIT_FIELD = 16  # 24 nodes change c by only 7e-4
 SPECIALISATION_DIFFERENCE_STEP = 1e-5  # for the growth rate of u
@@ -94,6 +94,14 @@ SYMMETRIC_SELECTION_INDICES = np.array([0, 4, 5, 7])  # selects (R, Q, C, v) fro
 SPECIALISATION_DIRECTION = (
     np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2
 )  # unit vector of u in the rows of the state
+NODES_FOR_DELTA = 8
+MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # for continuation of the plateau in eta
+PLATEAU_NEWTON_TOL = 1e-13
+MAX_PLATEAU_NEWTON_STEPS = 12
+OverlapDirection = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
+InvariantSubspaceDirections = tuple[
+    EntryIndices, list[list[OverlapDirection]]
+]  # entries that determine a direction, and the directions of each invariant subspace
 
 
 class Escape(NamedTuple):
@@ -215,7 +223,7 @@ def _get_escaping_cell(network: Network) -> NetworkCell:
 def _integrate_symmetric_state(
     equations: NetworkSolverOptions, setting: NetworkSetting, start: Array, times: Array, max_steps: Array
 ) -> Array:
-    """Integrate R, Q, C and v (T, 4, 1) from a symmetric start.
+    """Integrate R, Q, C and v (T, 4, 1) of a network from a symmetric start to its plateau.
 
     With all order parameters, rounding differences between the units would grow like true differences.
     """
@@ -232,7 +240,7 @@ def _integrate_symmetric_state(
 
 @cached_program
 def _compute_growth_rates(equations: NetworkSolverOptions, setting: NetworkSetting, rows: Array) -> Array:
-    """Compute the growth rate a of small deviations u at states (9, T)."""
+    """Compute the growth rate a of small deviations u from the plateau at states (9, T)."""
     ahead, behind = (
         compute_row_rates(
             equations, setting, rows + sign * SPECIALISATION_DIFFERENCE_STEP * SPECIALISATION_DIRECTION[:, None]
@@ -243,7 +251,7 @@ def _compute_growth_rates(equations: NetworkSolverOptions, setting: NetworkSetti
 
 
 def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
-    """Compute the noise strength D at one state (9,)."""
+    """Compute the noise strength D of the deviation u from the plateau at one state (9,)."""
     x, weight = np.polynomial.hermite_e.hermegauss(NODES_PER_UNIT_FIELD)
     weight = weight / weight.sum()
     R, Q, v = unpack_units(make_network_solver_options(cell), state)
@@ -260,7 +268,7 @@ def _compute_noise_strength(cell: NetworkCell, state: np.ndarray) -> float:
 
 
 def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, passed: float) -> float:
-    """Find the first time with |u| >= `passed`, for a solution with u = exp(rate t) at early times."""
+    """Find the first time with |u| >= `passed` after the plateau, for u = exp(rate t) at early times."""
     R, Q, v = unpack_units(make_network_solver_options(cell), plateau)
     start = NetworkStart.model_validate(
         {"R": R + INITIAL_SPECIALISATION_U * SPECIALISATION_DIRECTION[:4].reshape(2, 2), "Q": Q, "v": v}
@@ -275,12 +283,6 @@ def _find_passage_time(cell: NetworkCell, plateau: np.ndarray, rate: float, pass
         )
     fraction = np.log(passed / u[index - 1]) / np.log(u[index] / u[index - 1])
     return float(times[index - 1] + fraction * (times[index] - times[index - 1]) + np.log(u[0]) / rate)
-
-
-NODES_FOR_DELTA = 8
-MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # for continuation of the plateau in eta
-PLATEAU_NEWTON_TOL = 1e-13
-MAX_PLATEAU_NEWTON_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -300,7 +302,7 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
     .. math:: R_{im} = R, \quad Q_{ii} = Q, \quad Q_{ij} = C \ (i\ne j)
 
     All second-layer weights are 1. Students with equal starts (Q = C) stay at another fixed point with a larger error.
-    For the equations see `theory.networks.plateaus`.
+    For the equations see `theory.networks.plateaus_and_critical_rate`.
 
     Parameters
     ----------
@@ -341,11 +343,11 @@ def plateau(M: int, K: int, eta: float) -> Plateau:
 
 
 def critical_rate(K: int) -> float:
-    r"""Compute the maximum learning rate for perfect learning of K orthonormal erf units by K erf units.
+    r"""Compute the maximum learning rate that lets K erf units converge to perfect learning.
 
-    All second-layer weights are 1. The result is the exact stability limit of R = Q = T, with all off-diagonal entries.
-    The textbook formula :math:`\sqrt3\,\pi/(K + 3/\sqrt5 - 1)` neglects these entries: it is exact for K = 1, and 0.7 %
-    and 0.5 % too high for K = 2 and 3.
+    The teacher has K orthonormal erf units, and all second-layer weights are 1. The result is the exact stability limit
+    of R = Q = T, with all off-diagonal entries. The textbook formula :math:`\sqrt3\,\pi/(K + 3/\sqrt5 - 1)`
+    neglects these entries: it is exact for K = 1, and 0.7 % and 0.5 % too high for K = 2 and 3.
 
     Parameters
     ----------
@@ -389,7 +391,7 @@ def _check_plateau_arguments(**numbers: float) -> None:
 
 
 def _make_symmetric_units(K: int, M: int, values: Array) -> StudentUnits:
-    """Make symmetric order parameters from R, C and Delta, or from R and Q for K = 1.
+    """Make the symmetric order parameters of a plateau from R, C and Delta, or from R and Q for K = 1.
 
     The axes of the values become the last axes.
     """
@@ -412,7 +414,7 @@ def _make_noiseless_setting(M: int, eta: float, batch_size: int) -> NetworkSetti
 def _split_rates_by_eta_order(
     equations: NetworkSolverOptions, entries: EntryIndices, units: StudentUnits
 ) -> tuple[Array, Array]:
-    """Compute the coefficients (n, L) of eta and eta^2 in the rates of selected entries of R and Q."""
+    """Compute the coefficients (n, L) of eta and eta^2 in the rates of R and Q near a fixed point."""
     batch_size = units.R.shape[-1]
     forward, backward = (
         _join_overlap_rates(
@@ -428,7 +430,7 @@ def _join_overlap_rates(entry_rates: EntryRates) -> Array:
 
 
 def _select_entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int) -> EntryIndices:
-    """Select the entries of R and Q that exist for K student and M teacher units."""
+    """Select the entries of R and Q at a plateau that exist for K student and M teacher units."""
     R, Q = [pair for pair in R if pair[0] < K and pair[1] < M], [pair for pair in Q if pair[1] < K]
     student, teacher = np.array(R, int).reshape(-1, 2).T
     first, second = np.array(Q, int).reshape(-1, 2).T
@@ -498,7 +500,7 @@ def _follow_plateau(K: int, M: int, eta: float) -> np.ndarray:
 
 
 def _find_fixed_point(equations: NetworkSolverOptions, values: np.ndarray, eta: float) -> np.ndarray:
-    """Find a fixed point near these values by Newton's method, or return NaN if it does not converge."""
+    """Find the plateau near these values by Newton's method, or return NaN if it does not converge."""
     for _ in range(MAX_PLATEAU_NEWTON_STEPS):
         balance, slope, _ = _compute_residuals_and_slopes(equations, values, eta)
         change = np.linalg.solve(np.asarray(slope), np.asarray(balance))
@@ -515,12 +517,6 @@ def _compute_plateau_error(K: int, M: int, R: float, Q: float, C: float) -> floa
     off_diagonal = K * (K - 1) * np.arcsin(C / (1 + Q)) if K > 1 else 0.0
     students = K * np.arcsin(Q / (1 + Q)) + off_diagonal
     return float((students + M * np.pi / 6 - 2 * K * M * np.arcsin(R / np.sqrt(2 * (1 + Q)))) / np.pi)
-
-
-OverlapDirection = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
-InvariantSubspaceDirections = tuple[
-    EntryIndices, list[list[OverlapDirection]]
-]  # entries that determine a direction, and the directions of each invariant subspace
 
 
 def _make_plateau_directions(K: int, M: int) -> InvariantSubspaceDirections:
@@ -560,7 +556,7 @@ def _make_opposite_pair(n: int) -> np.ndarray:
 
 
 def _make_zero_row_sum_matrix(K: int) -> np.ndarray:
-    """Return a symmetric matrix with zero diagonal and zero row sums, or zeros for K < 4."""
+    """Return a symmetric perturbation with zero diagonal and zero row sums, or zeros for K < 4."""
     a, b = np.zeros(K), np.zeros(K)
     if K > 3:
         a[:2], b[2:4] = [1, -1], [1, -1]
@@ -606,7 +602,7 @@ def _differentiate_rates(
 
 
 def _select_independent_basis(part: list[OverlapDirection]) -> list[OverlapDirection]:
-    """Select a linearly independent subset of the directions."""
+    """Select a linearly independent subset of the directions of perturbations."""
     independent: list[OverlapDirection] = []
     for direction in part:
         rows = [np.concatenate([matrix.ravel() for matrix in candidate]) for candidate in [*independent, direction]]

@@ -1,6 +1,6 @@
-r"""Dormand and Prince's method of order 8 for batches of small systems of ordinary differential equations.
+r"""Integration of many small systems of ordinary differential equations in batches, by a Runge-Kutta method of order 8.
 
-Method: one step from (t, y) evaluates the field at 12 stages,
+Method of Dormand and Prince: one step from (t, y) evaluates the field at 12 stages,
 
 .. math:: k_i = f\Big(y + h\sum_{j<i} a_{ij}k_j\Big), \qquad y' = y + h\sum_i b_ik_i,
 
@@ -66,6 +66,19 @@ TABLEAU_TEXT = """
 -231.5293791760455 357.6391179106141 93.40532418362432 -37.45832313645163 104.0996495089623 29.8402934266605
 -43.53345659001114 96.32455395918828 -39.17726167561544 -149.72683625798564
 """
+VectorField = Callable[[Array], Array]
+METHOD_ORDER = 8
+FIRST_TIME_STEP = 0.1  # reduced by rejections if it is too large
+STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0  # for the step-size control
+MAX_DENSE_OUTPUT_LAST_TERM = 0.00839  # maximum of x^4 (1 - x)^3, the last term of the dense output
+SMOOTH_DENSE_ERROR_RATIO = (
+    16.0  # last term over the tolerance; it is 8 to 12 in smooth regions, 80 to 230 where stability limits the step
+)
+TIMES_PER_BLOCK = 8  # recorded times are padded to a multiple of this number
+MIN_PADDED_TIMES = 256  # lets a config and its dense lines share one compiled program
+MAX_VALUES_PER_PADDED_TIME = 2**14  # values per recorded time; 256 times take 32 MiB
+P = TypeVar("P", bound=Hashable)  # a program
+S = TypeVar("S")  # the solution of a cell
 
 
 class Tableau(NamedTuple):
@@ -78,7 +91,7 @@ class Tableau(NamedTuple):
 
 
 def read_tableau() -> Tableau:
-    """Read the coefficients of the method into arrays.
+    """Read the coefficients of the Runge-Kutta method into arrays.
 
     >>> bool(np.allclose(read_tableau().a[NUM_STAGES].sum(), 1.0, rtol=1e-14))
     True
@@ -88,20 +101,6 @@ def read_tableau() -> Tableau:
     a[np.tril_indices(NUM_ALL_STAGES, -1)] = stages
     fifth, third = np.pad(errors.reshape(2, -1), ((0, 0), (0, NUM_ALL_STAGES - NUM_STAGES - 1)))
     return Tableau(a, fifth, third, polynomial.reshape(-1, NUM_ALL_STAGES))
-
-
-VectorField = Callable[[Array], Array]
-
-METHOD_ORDER = 8
-FIRST_TIME_STEP = 0.1  # reduced by rejections if it is too large
-STEP_SAFETY_FACTOR, MIN_STEP_FACTOR, MAX_STEP_FACTOR = 0.9, 0.2, 10.0  # for the step-size control
-MAX_DENSE_OUTPUT_LAST_TERM = 0.00839  # maximum of x^4 (1 - x)^3, the last term of the dense output
-SMOOTH_DENSE_ERROR_RATIO = (
-    16.0  # last term over the tolerance; it is 8 to 12 in smooth regions, 80 to 230 where stability limits the step
-)
-TIMES_PER_BLOCK = 8  # recorded times are padded to a multiple of this number
-MIN_PADDED_TIMES = 256  # lets a config and its dense lines share one compiled program
-MAX_VALUES_PER_PADDED_TIME = 2**14  # values per recorded time; 256 times take 32 MiB
 
 
 class IntegrationState(NamedTuple):
@@ -150,7 +149,7 @@ def integrate(
     max_attempts: int | Array,
     begin: Array | float = 0.0,
 ) -> tuple[Array, Array]:
-    """Integrate dy/dt = field(y) with y(begin) = start, and return the solution at increasing times.
+    """Integrate dy/dt = field(y) with y(begin) = start for a batch, and return the solution at increasing times.
 
     Parameters
     ----------
@@ -215,7 +214,7 @@ def _is_unfinished(state: IntegrationState, end: Array) -> Array:
 def _attempt_step(
     constants: Tableau, field: VectorField, state: IntegrationState, times: Array, end: Array
 ) -> AttemptedStep:
-    """Attempt a step of each system, with the dense-output stages if any step contains a recorded time."""
+    """Attempt a Runge-Kutta step of each system, with dense-output stages if any step contains a recorded time."""
     last = state.t + state.h >= end
     h, t = jnp.where(last, end - state.t, state.h), jnp.where(last, end, state.t + state.h)
     # count the times, since a binary search would add a tenth to the compile time
@@ -234,7 +233,7 @@ def _attempt_step(
 
 
 def _estimate_error(constants: Tableau, y: Array, step: AttemptedStep, rtol: float, atol: Array) -> Array:
-    """Estimate the error of each system's step in units of the tolerance."""
+    """Estimate the error of each system's Runge-Kutta step in units of the tolerance."""
     scale = atol + rtol * jnp.maximum(jnp.abs(y), jnp.abs(step.y))
 
     def part(weights: np.ndarray) -> Array:
@@ -291,17 +290,13 @@ def _record_values(
     )
 
 
-P = TypeVar("P", bound=Hashable)  # a program
-S = TypeVar("S")  # the solution of a cell
-
-
 def solve_in_batches(
     solution_keys: Sequence[Any],
     program: Callable[[int], P],
     batch_size: Callable[[P], int],
     solve: Callable[[P, list[int]], list[S]],
 ) -> list[S]:
-    """Solve cells in batches that share a compiled program.
+    """Solve cells in batches, each integrated by one compiled program.
 
     Cells with equal identities are solved only once.
 
@@ -358,7 +353,7 @@ class TimePiece(NamedTuple):
 
 
 def split_times_into_pieces(starts: Sequence[float], times: np.ndarray) -> Iterator[TimePiece]:
-    """Split recorded times (T,) into pieces that start at the given times.
+    """Split recorded times (T,) into pieces of an integration that start at the given times.
 
     A recorded time at an edge belongs to the piece that starts there.
 
@@ -382,7 +377,7 @@ def integrate_in_pieces(
     start: Array,
     times: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integrate piece by piece.
+    """Integrate a batch of cells piece by piece.
 
     Returns the solution (T, C, L) and a mask (L,) of completed batch elements.
 
