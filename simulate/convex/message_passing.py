@@ -45,6 +45,18 @@ EstimateFunction = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]] 
 
 MIN_WEIGHT_NORM = 1e-300  # avoids division by 0 in relative changes
 RECOVERED_VARIANCE_TOL = 1e-9  # discrete weights are then known: another step would divide rounding errors by 0
+DAMPING_FRACTION = 0.5  # weight of the previous iterate, if undamped steps do not converge
+MIN_WEIGHT_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
+QUICK_WEIGHT_CHANGE_TOL = 1e-12  # relative change of the weights per step
+QUICK_STEPS_DIVISOR = 2  # more than min(N, P) / divisor steps cost more than an interior point method
+MIN_STEPS_FOR_CONVERGENCE_RATE = 20  # fewer steps do not determine the convergence rate
+MIN_STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
+MAX_SOLVE_COST_RATIO = 6  # a direct solve is cheaper if nonzero weights^2 < ratio * N * steps left
+ESTIMATE_CHANGE_TOL = 1e-9  # relative change of an estimate in a step
+CONTINUOUS_PRIOR_VARIANCE_TOL = 1e-20  # below this mean variance, weights with a continuous prior are known
+# Below this sum of variances, N discrete weights are known. All labels are then certain, and another step would
+# return to the prior.
+DISCRETE_PRIOR_VARIANCE_SUM_TOL = 1e-3
 
 
 def iterate_messages(
@@ -106,15 +118,6 @@ def iterate_messages(
         yield w, g, change
         if change <= change_tol:
             return
-
-
-DAMPING_FRACTION = 0.5  # weight of the previous iterate, if undamped steps do not converge
-MIN_WEIGHT_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
-QUICK_WEIGHT_CHANGE_TOL = 1e-12  # relative change of the weights per step
-QUICK_STEPS_DIVISOR = 2  # more than min(N, P) / divisor steps cost more than an interior point method
-MIN_STEPS_FOR_CONVERGENCE_RATE = 20  # fewer steps do not determine the convergence rate
-MIN_STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
-MAX_SOLVE_COST_RATIO = 6  # a direct solve is cheaper if nonzero weights^2 < ratio * N * steps left
 
 
 class MessagePassingResult(NamedTuple):
@@ -254,13 +257,6 @@ def _make_penalised_weight_minimiser(problem: Problem) -> EstimateFunction:
         return excess / stiffness, np.maximum((excess != 0) / stiffness, MIN_WEIGHT_STIFFNESS)
 
     return estimate
-
-
-ESTIMATE_CHANGE_TOL = 1e-9  # relative change of an estimate in a step
-CONTINUOUS_PRIOR_VARIANCE_TOL = 1e-20  # below this mean variance, weights with a continuous prior are known
-# Below this sum of variances, N discrete weights are known. All labels are then certain, and another step would
-# return to the prior.
-DISCRETE_PRIOR_VARIANCE_SUM_TOL = 1e-3
 
 
 def iterate_posterior_means(w: np.ndarray, V: float, data: TeacherData, cell: TeacherCell) -> Iterator[np.ndarray]:

@@ -35,6 +35,12 @@ from simulate.convex.objective_and_certificates import (
 
 LINE_SEARCH_SLOPE_TOL = 0.1  # relative to the slope at the start
 MAX_STEP_DOUBLINGS, MAX_STEP_HALVINGS = 12, 60
+MAX_NEWTON_STEPS = 200
+NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding error
+CONTINUATION_GAP_TOL = 1e-3  # relative gap before the penalty is decreased
+CG_RESIDUAL_TOL = 0.1  # relative residual of conjugate gradients in one step
+MAX_CG_STEPS_DIVISOR = 16  # more than dimensions / divisor iterations cost more than an exact step
+CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # values of l2, from strong to weak
 
 
 def find_step_length(slope: Callable[[float], float], max_doublings: int = MAX_STEP_DOUBLINGS) -> float:
@@ -77,14 +83,6 @@ def _find_zero_slope(
         else:
             right, right_slope, left_slope = t, value, left_slope / 2
     return t
-
-
-MAX_NEWTON_STEPS = 200
-NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding error
-CONTINUATION_GAP_TOL = 1e-3  # relative gap before the penalty is decreased
-CG_RESIDUAL_TOL = 0.1  # relative residual of conjugate gradients in one step
-MAX_CG_STEPS_DIVISOR = 16  # more than dimensions / divisor iterations cost more than an exact step
-CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # values of l2, from strong to weak
 
 
 class NewtonStep(NamedTuple):
@@ -300,3 +298,23 @@ def compute_susceptibility(problem: Problem, w: np.ndarray) -> float:
     root = np.linalg.cholesky(matrix)
     trace = np.sum(solve_triangular(root, np.eye(len(root)), lower=True) ** 2)
     return float(trace + (N - len(rows)) / problem.l2 if wide else trace) / N
+
+
+def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
+    r"""Return V, the mean response of a field to a force acting on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
+
+    Parameters
+    ----------
+    problem, w
+        The minimised function, with the Hessian H, and its minimum.
+    deviations
+        Standard deviations of the inputs around a centre (N,), in units of the problem's.
+    """
+    N = len(deviations)
+    curved = int(np.count_nonzero(problem.loss.curvature(problem.x(w))))
+    if problem.l2 == 0 and curved < np.count_nonzero(deviations):
+        return np.inf
+    root, _ = compute_cholesky_factor(problem, problem.x(w))
+    forces = np.zeros((len(w), N))
+    forces[np.arange(N), np.arange(N)] = deviations
+    return float(np.sum(solve_triangular(root, forces, lower=True) ** 2)) / N

@@ -45,6 +45,8 @@ from statmech.kinds.risk_clusters import ClusterCell
 TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJECTION_STREAM, TEST_STREAM = range(
     7
 )  # one stream for each kind of random number
+NULL_VARIANCE_TOL = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
+NUM_TEST_EXAMPLES = 10_000  # new inputs, for students of random features
 
 
 def make_random_stream(part: int, **identity: Any) -> np.random.Generator:
@@ -55,10 +57,6 @@ def make_random_stream(part: int, **identity: Any) -> np.random.Generator:
 def describe_weight_prior(weights: WeightDistribution) -> dict[str, Any]:
     """Return the name and parameters of a weight prior, which identify its random stream."""
     return {"weights": type(weights).__name__, **asdict(weights)}
-
-
-NULL_VARIANCE_TOL = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
-NUM_TEST_EXAMPLES = 10_000  # new inputs, for students of random features
 
 
 class StudentMeasure(ABC):

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from simulate.convex import message_passing, training_data
-from simulate.kinds.convex_fits import ConvexFitSimulator
+from simulate.execution.work_units import ConvexFitSimulator
 from statmech.kinds.bayes_inference import INFORMED_START_MSE, Inference, InferenceCell
 
 ESTIMATE_VARIABLES = ("m", "q", "mse", "eps_g")

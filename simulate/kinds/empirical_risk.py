@@ -1,15 +1,26 @@
 """Simulation of learners that minimise a convex loss on random examples of a random teacher.
 
+`PenalisedFitSimulator` also serves learners of clusters and of table rows: it finds the penalties of `lam: best`.
 `simulate.convex.training_data` draws teachers and examples, which are shared by every loss, penalty, lam and alpha of a
 sweep.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any, TypeVar
+
 import numpy as np
 
 from simulate.convex.message_passing import compute_posterior_mean, minimise_by_message_passing
-from simulate.convex.minimisation import minimise, minimise_vanishing_penalty
+from simulate.convex.minimisation_and_separability import (
+    Separation,
+    find_separation,
+    minimise,
+    minimise_vanishing_penalty,
+)
 from simulate.convex.newton import compute_inverse_hessian, compute_susceptibility
 from simulate.convex.objective_and_certificates import (
     Minimum,
@@ -18,20 +29,52 @@ from simulate.convex.objective_and_certificates import (
     make_loss_argument_map,
     make_missing_minimum,
 )
-from simulate.convex.separability import Separation, find_separation
 from simulate.convex.training_data import StudentMeasure, TeacherData, draw_teacher_data
-from simulate.kinds.convex_fits import PenalisedFitSimulator
+from simulate.execution.work_units import ConvexFitSimulator
 from statmech.convex.teachers import LabelTeacher, label_error
 from statmech.errors import ScenarioError
 from statmech.keys.sweep_grid import ensure_tuple
+from statmech.kinds.convex_fit import PenalisedCell
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from statmech.stores.dataset import compute_student_order_parameters
+from theory.convex.best_lambda import cap_infinite_lambda
 from theory.convex.best_penalty import find_best_group_lambdas
 
 MAX_MEASURABLE_RISK_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
 ZERO_MEAN_LOSS_RTOL = 1e-14  # smaller mean losses, relative to the loss at w = 0, are set to 0
 MAX_BAYES_MESSAGE_STEPS = 500  # steps of message passing towards the Bayes-optimal student
 ZERO_WEIGHT_VARIABLES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
+PenalisedCellT = TypeVar("PenalisedCellT", bound=PenalisedCell)
+
+
+class PenalisedFitSimulator(ConvexFitSimulator[PenalisedCellT]):
+    """Base class of simulators of learners that minimise a loss with a given or with the best penalty."""
+
+    source = "minimisation of a convex loss"
+
+    @abstractmethod
+    def find_best_penalties(self, cells: Sequence[PenalisedCellT]) -> Iterable[float]:
+        """Return the penalty of the smallest error in theory for each cell of one setting."""
+
+    def get_penalty_strength(self, cell: PenalisedCellT) -> float:
+        """Return the penalty strength of a cell, where `best` minimises the error predicted by theory."""
+        if isinstance(cell.lam, str):
+            return cap_infinite_lambda(self._best_penalties(cell.shared_setting)[cell.sample_size])
+        return float(cell.lam)
+
+    @cached_property
+    def _best_penalties(self) -> Any:
+        """Function of a setting that returns the best penalty at each sample size, for runs that minimise a loss."""
+        groups: dict[Hashable, list[PenalisedCellT]] = {}
+        for cell in self.scenario.cells():
+            groups.setdefault(cell.shared_setting, []).append(cell)
+
+        @cache
+        def search_setting(setting: Hashable) -> Mapping[float, float]:
+            sizes = (cell.sample_size for cell in groups[setting])
+            return dict(zip(sizes, self.find_best_penalties(groups[setting]), strict=True))
+
+        return search_setting
 
 
 class Simulator(PenalisedFitSimulator[RiskCell]):

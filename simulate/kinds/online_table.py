@@ -10,11 +10,10 @@ import numpy as np
 from simulate.execution import work_units
 from simulate.execution.work_units import UnitResult
 from simulate.kinds.online_perceptron import check_student_lengths
-from simulate.kinds.risk_table import describe_table_diagnoses
 from simulate.kinds.seed_batches import BatchSimulator, BatchUnit
 from simulate.online import perceptrons, weight_vector_engine
 from simulate.online.learning_steps import EngineTask
-from statmech.inputs.real_tables import RealTable
+from statmech.inputs.real_tables import RealTable, describe_table_diagnoses
 from statmech.kinds.online_table import OnlineRows, OnlineRowsCell
 
 

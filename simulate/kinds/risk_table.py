@@ -6,16 +6,13 @@ Every loss, penalty and number of examples of a sweep sees the same rows: larger
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from simulate.convex.table_fits import fit_table_rows, make_table_problem, measure_table_errors
 from simulate.convex.training_data import INPUT_STREAM, make_random_stream
-from simulate.kinds.convex_fits import PenalisedFitSimulator
-from simulate.kinds.empirical_risk import MAX_MEASURABLE_RISK_GAP, compute_mean_loss
-from statmech.inputs.real_tables import RowSplit
+from simulate.kinds.empirical_risk import MAX_MEASURABLE_RISK_GAP, PenalisedFitSimulator, compute_mean_loss
+from statmech.inputs.real_tables import RowSplit, describe_table_diagnoses
 from statmech.kinds.risk_table import LabelledRows, LabelledRowsCell
 from theory.convex.real_tables import find_best_penalties
 
@@ -51,25 +48,6 @@ class Simulator(PenalisedFitSimulator[LabelledRowsCell]):
     def get_remarks_before_run(self) -> list[str]:
         """Return remarks on omitted columns, and on tables outside the valid range of theory."""
         return describe_table_diagnoses(self.scenario.diagnose_tables())
-
-
-def describe_table_diagnoses(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Return remarks on omitted columns, and on tables outside the valid range of theory.
-
-    Parameters
-    ----------
-    diagnoses
-        The diagnosis of each table, by its name.
-    """
-    return [line for name, diagnosis in diagnoses.items() for line in _describe_table_diagnosis(name, diagnosis)]
-
-
-def _describe_table_diagnosis(name: str, diagnosis: dict[str, Any]) -> list[str]:
-    """Return the remarks on one table."""
-    constant = diagnosis["constant_columns"]
-    subject = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
-    columns = [f"{subject} omitted, and {diagnosis['columns']} are inputs"] if constant else []
-    return [f"{name}: {sentence}" for sentence in (*columns, *diagnosis["warnings"].splitlines())]
 
 
 def draw_rows(cell: LabelledRowsCell, key: int, seed: int) -> RowSplit:

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.learners import max_stability
-from simulate.learners.cyclic_learning import vectorised_max, vectorised_min
 from simulate.learners.learner_interface import (
     DataSetBatch,
     LearnerTask,
@@ -28,6 +27,7 @@ from simulate.learners.learner_interface import (
     get_unpadded_examples,
     one_by_one,
 )
+from simulate.learners.minover import vectorised_max, vectorised_min
 from statmech.numerics.random_numbers import wrap_key_data
 from statmech.runtime.compiled_programs import cached_program
 

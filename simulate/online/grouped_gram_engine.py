@@ -71,6 +71,11 @@ from statmech.parameters.parameter_fields import RealParameterFamily
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.compiled_programs import CachedProgram
 
+GROUP_BATCH_SEEDS = 32  # more seeds do not fit into the cache
+GROUP_BLOCKS_PER_DRAW = 8  # drawn together: XLA would compute numbers drawn inside a block twice
+NULL_FIELD_EPSILONS = 100  # machine epsilons: a smaller independent part of a teacher's field is rounding error
+NAME = "order parameters in their exact law at finite N, group by group (simulate.online.grouped_gram_engine)"
+
 
 class GroupStart(NamedTuple):
     """Coordinates of teachers and students in the bases of groups.
@@ -162,13 +167,6 @@ def _orthonormalise(rows: np.ndarray) -> np.ndarray:
             row = row - np.sum(row * axis, axis=(0, 1)) * axis
         basis.append(row / np.sqrt(np.sum(row**2, axis=(0, 1))))
     return np.stack(basis)
-
-
-GROUP_BATCH_SEEDS = 32  # more seeds do not fit into the cache
-GROUP_BLOCKS_PER_DRAW = 8  # drawn together: XLA would compute numbers drawn inside a block twice
-NULL_FIELD_EPSILONS = 100  # machine epsilons: a smaller independent part of a teacher's field is rounding error
-
-NAME = "order parameters in their exact law at finite N, group by group (simulate.online.grouped_gram_engine)"
 
 
 @dataclass(frozen=True)
