@@ -16,7 +16,12 @@ import simulate
 import theory
 from simulate.convex import interior_point, minimisation_and_separability, newton
 from simulate.convex import objective_and_certificates as problems
-from simulate.convex.minimisation_and_separability import find_separation, minimise, minimise_vanishing_penalty
+from simulate.convex.minimisation_and_separability import (
+    find_separation,
+    minimise,
+    minimise_risk,
+    minimise_vanishing_penalty,
+)
 from simulate.convex.newton import compute_susceptibility
 from simulate.convex.objective_and_certificates import Problem, bound_relative_gap, make_loss_argument_map
 from simulate.convex.training_data import draw_teacher_data
@@ -274,7 +279,7 @@ def recovery(N, lam, **given):
         for seed in range(2):
             data = draw_teacher_data(cell, 0, seed)
             one = simulation.make_risk_problem(cell, data, cell.lam)
-            yield simulation.minimise_risk(one, None, cell.lam), one, data
+            yield minimise_risk(one, None, cell.lam), one, data
 
 
 @pytest.mark.parametrize("N", [20, 100])

@@ -222,7 +222,7 @@ def solve_for_given_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
 
 
 def minimise_by_interior_point(problem: Problem, parts: LossParts) -> Minimum:
-    """Minimise an objective whose loss is split into these parts.
+    """Minimise an objective by interior points, with its loss split into these parts.
 
     Weights that the penalty l1 sets to 0 are exactly 0.
     """
@@ -256,7 +256,7 @@ def _refine_by_active_set(problem: Problem, parts: LossParts, state: InteriorPoi
 
 
 def _set_small_weights_to_zero(problem: Problem, parts: LossParts, state: InteriorPointState, gap: float) -> Minimum:
-    """Set weights near 0 to exactly 0 if the result is still certified."""
+    """Set weights near 0 of an interior state to exactly 0 if the result is still certified."""
     if state.weights is None:
         return Minimum(state.w, gap)
     w = np.where(is_vanishing_weight(state.weights, problem.l1), 0.0, state.w)
@@ -273,7 +273,7 @@ def _make_initial_state(problem: Problem, parts: LossParts) -> InteriorPointStat
 
 
 def compute_certified_gap(problem: Problem, parts: LossParts, state: InteriorPointState) -> float:
-    """Return a certified bound on the relative duality gap, from a state's weights and slopes.
+    """Return a certified bound on the relative duality gap of an interior state's weights and slopes.
 
     The gap is infinite if a constraint is violated.
     """
@@ -405,7 +405,7 @@ def _take_line_search_step(
     guess: InteriorPointState,
     mu: float,
 ) -> InteriorPointState:
-    """Return the state that minimises F along a step.
+    """Return the interior state that minimises F along a step.
 
     The corrected step is used if F decreases along it, else the step without the corrector.
     """

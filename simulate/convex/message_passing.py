@@ -171,7 +171,7 @@ def minimise_by_message_passing(
 
 @np.errstate(all="ignore")  # the steps may diverge
 def try_quick_message_passing(problem: Problem) -> Minimum:
-    """Try to find the minimum, or its signs, in a few undamped steps.
+    """Try to find the minimum, or its signs, in a few undamped steps of message passing.
 
     If this fails the gap of the result is infinite.
     """
@@ -211,7 +211,7 @@ def _convert_to_residual_loss(problem: Problem) -> Problem:
 def _iterate_to_convergence(
     problem: Problem, steps: int, change_tol: float, damping: float = 0.0
 ) -> MessagePassingResult:
-    """Iterate until the weights have converged or diverged."""
+    """Iterate messages until the weights have converged or diverged."""
     for num_steps, (w, g, change) in enumerate(islice(_iterate_messages(problem, damping), steps), 1):  # noqa: B007
         if change <= change_tol or not np.isfinite(change):
             break
@@ -236,7 +236,7 @@ def _iterate_messages(problem: Problem, damping: float = 0.0) -> Iterator[tuple[
 
 
 def _make_loss_output(problem: Problem) -> OutputFunction:
-    """Make the output function of a loss."""
+    """Make the output function of messages for a loss."""
     loss = problem.loss
 
     def output(h: np.ndarray, V: float) -> tuple[np.ndarray, np.ndarray]:
@@ -248,7 +248,7 @@ def _make_loss_output(problem: Problem) -> OutputFunction:
 
 
 def _make_penalised_weight_minimiser(problem: Problem) -> EstimateFunction:
-    """Make the function that minimises :math:`sw^2/2 - rw` plus the penalty."""
+    """Make the function that estimates weights from messages: it minimises :math:`sw^2/2 - rw` plus the penalty."""
     l1, l2 = problem.l1, problem.l2
 
     def estimate(r: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
@@ -260,7 +260,7 @@ def _make_penalised_weight_minimiser(problem: Problem) -> EstimateFunction:
 
 
 def iterate_posterior_means(w: np.ndarray, V: float, data: TeacherData, cell: TeacherCell) -> Iterator[np.ndarray]:
-    """Iterate from weights w (N,) of mean variance V, and yield the estimate (N,) until convergence."""
+    """Iterate messages from weights w (N,) of mean variance V, and yield the estimate (N,) until convergence."""
     variance_tol = (
         CONTINUOUS_PRIOR_VARIANCE_TOL if cell.weights.continuous_fraction else DISCRETE_PRIOR_VARIANCE_SUM_TOL / len(w)
     )
@@ -278,7 +278,7 @@ def compute_prior_moments(weights: WeightDistribution, N: int) -> tuple[np.ndarr
 
 
 def compute_posterior_mean(data: TeacherData, cell: TeacherCell, max_steps: int) -> np.ndarray:
-    """Compute the posterior mean (N,) in at most `max_steps` steps from the prior mean."""
+    """Compute the posterior mean (N,) in at most `max_steps` steps of messages from the prior mean."""
     w, V = compute_prior_moments(cell.weights, data.X.shape[1])
     for estimate in islice(iterate_posterior_means(w, V, data, cell), max_steps):
         w = estimate

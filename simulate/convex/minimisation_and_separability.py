@@ -34,7 +34,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from simulate.convex.interior_point import minimise_by_interior_point
-from simulate.convex.message_passing import try_quick_message_passing
+from simulate.convex.message_passing import minimise_by_message_passing, try_quick_message_passing
 from simulate.convex.newton import compute_cholesky_factor, find_step_length, minimise_by_newton
 from simulate.convex.objective_and_certificates import (
     MIN_OBJECTIVE,
@@ -122,7 +122,7 @@ def _minimise_loss_alone(problem: Problem, start: np.ndarray | None) -> Minimum:
 
 
 def find_separation(B: np.ndarray) -> Separation:
-    """Decide the linear separability of labelled examples, whose rows are y x / sqrt(N)."""
+    """Decide whether labelled examples with rows y x / sqrt(N) are linearly separable."""
     P, N = B.shape
     if P <= N:
         w = np.linalg.lstsq(B, np.ones(P), rcond=None)[0]
@@ -149,3 +149,38 @@ def _separate_by_newton(problem: Problem) -> Separation:
 
 def _compute_loss_slope_along_step(loss: Loss, x: np.ndarray, dx: np.ndarray, t: float) -> float:
     return float(loss.slope(x + t * dx) @ dx)
+
+
+def minimise_risk(problem: Problem, separation: Separation | None, lam: float, solver: str = "minimise") -> Minimum:
+    """Minimise a risk by the chosen solver, or return a NaN student if no best lam is known.
+
+    Parameters
+    ----------
+    problem
+        The function to minimise.
+    separation
+        Linear separability of the labels, where lam = 0.
+    lam
+        Strength of the penalty, or 0 for the limit of a vanishing penalty.
+    solver
+        `minimise`, or `amp` for message passing.
+    """
+    if np.isnan(lam):
+        return make_missing_minimum(problem.B.shape[1])
+    if lam == 0:
+        return minimise_vanishing_penalty(problem, separation)
+    if solver == "amp":
+        w = minimise_by_message_passing(problem).w
+        return Minimum(w, bound_relative_gap(problem, w))
+    return minimise(problem)
+
+
+def is_separable(problem: Problem, separation: Separation | None, minimum: Minimum, full_rank: bool = True) -> bool:
+    """Return True if the labels of a minimised problem are linearly separable.
+
+    Often the student itself separates the labels. Up to N examples are separable if inputs have full rank.
+    """
+    if separation is not None:
+        return separation.exists
+    P, N = problem.B.shape
+    return (full_rank and P <= N) or bool(np.all(problem.x(minimum.w) > 0)) or find_separation(problem.B).exists

@@ -44,7 +44,7 @@ CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # values of l2
 
 
 def find_step_length(slope: Callable[[float], float], max_doublings: int = MAX_STEP_DOUBLINGS) -> float:
-    """Find the zero of an increasing function slope(t) that is negative at t = 0.
+    """Find the length t of a step: the zero of an increasing function slope(t) that is negative at t = 0.
 
     The search begins at t = 1, returned if its slope is small enough, and doubles t at most `max_doublings` times.
 
@@ -68,7 +68,7 @@ def find_step_length(slope: Callable[[float], float], max_doublings: int = MAX_S
 def _find_zero_slope(
     slope: Callable[[float], float], left: float, left_slope: float, right: float, right_slope: float, slope_tol: float
 ) -> float:
-    """Find a t with |slope| <= slope_tol between a negative and a positive slope (Illinois method)."""
+    """Find a step length with |slope| <= slope_tol between a negative and a positive slope (Illinois method)."""
     t = right
     for _ in range(MAX_STEP_HALVINGS):
         rise = right_slope - left_slope  # may be 0 by rounding: the interval is then halved
@@ -150,7 +150,7 @@ def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndar
 def _minimise_primal(
     problem: Problem, w: np.ndarray, gap_tol: float, solve_direction: DirectionSolver = _solve_by_cholesky_factor
 ) -> Minimum:
-    """Minimise over the weights, and return the minimum with its gap."""
+    """Minimise over the weights by Newton steps, and return the minimum with its gap."""
 
     def ahead(w: np.ndarray, x: np.ndarray) -> StepPreview:
         gradient = problem.ridge * w + problem.loss.slope(x) @ problem.B
@@ -179,7 +179,7 @@ def _minimise_primal(
 
 
 def _minimise_dual(problem: Problem) -> Minimum:
-    """Minimise over the slopes q of the examples, for P < N."""
+    """Minimise over the slopes q of the examples by Newton steps, for P < N."""
     G = problem.B @ problem.B.T / problem.l2
 
     def ahead(q: np.ndarray, x: np.ndarray) -> StepPreview:
@@ -301,7 +301,9 @@ def compute_susceptibility(problem: Problem, w: np.ndarray) -> float:
 
 
 def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
-    r"""Return V, the mean response of a field to a force acting on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
+    r"""Compute V from the Hessian H at a minimum, the mean response of a field to a force acting on it.
+
+    .. math:: V = \frac1N\,\mathrm{tr}\,\Sigma H^{-1}
 
     Parameters
     ----------

@@ -229,7 +229,7 @@ def make_constraints(low: float, high: float) -> LossParts:
 
 
 def _split_at_kinks(loss: Loss) -> LossParts:
-    """Split a loss into a part without kinks and one interval for each kink.
+    """Split an objective's loss into a part without kinks and one interval for each kink.
 
     The length of an interval is the jump of the slope. The first interval starts at the slope itself, so that small
     slopes keep their digits.
@@ -249,7 +249,7 @@ def _split_at_kinks(loss: Loss) -> LossParts:
 
 
 def _make_single_slope_interval(loss: Loss) -> LossParts | None:
-    """Return the single interval of a loss with constant curvature between two bends and 0 elsewhere.
+    """Return the only interval of an objective's loss with constant curvature between two bends, 0 elsewhere.
 
     An end of the curved region may be infinite. None for other losses.
     """

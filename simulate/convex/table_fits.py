@@ -36,7 +36,7 @@ class TableErrors(NamedTuple):
 
 
 def make_table_problem(table: RealTable, loss: Loss, lam: float, row_indices: np.ndarray, intercept: bool) -> Problem:
-    """Return the objective that a learner minimises on these rows.
+    """Return the objective that a learner minimises on these rows of a table.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def make_table_problem(table: RealTable, loss: Loss, lam: float, row_indices: np
 
 
 def fit_table_rows(table: RealTable, loss: Loss, lam: float, row_indices: np.ndarray, intercept: bool) -> Minimum:
-    """Minimise a loss on these rows.
+    """Fit weights to these rows of a table by minimising a loss.
 
     With an intercept, examples that all have one label give a constant learner with that label.
 

@@ -14,20 +14,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from simulate.convex.message_passing import compute_posterior_mean, minimise_by_message_passing
-from simulate.convex.minimisation_and_separability import (
-    Separation,
-    find_separation,
-    minimise,
-    minimise_vanishing_penalty,
-)
+from simulate.convex.message_passing import compute_posterior_mean
+from simulate.convex.minimisation_and_separability import find_separation, is_separable, minimise_risk
 from simulate.convex.newton import compute_inverse_hessian, compute_susceptibility
 from simulate.convex.objective_and_certificates import (
     Minimum,
     Problem,
-    bound_relative_gap,
     make_loss_argument_map,
-    make_missing_minimum,
 )
 from simulate.convex.training_data import StudentMeasure, TeacherData, draw_teacher_data
 from simulate.execution.work_units import ConvexFitSimulator
@@ -64,7 +57,7 @@ class PenalisedFitSimulator(ConvexFitSimulator[PenalisedCellT]):
 
     @cached_property
     def _best_penalties(self) -> Any:
-        """Function of a setting that returns the best penalty at each sample size, for runs that minimise a loss."""
+        """Function of a setting that returns the best penalty of its simulated runs at each sample size."""
         groups: dict[Hashable, list[PenalisedCellT]] = {}
         for cell in self.scenario.cells():
             groups.setdefault(cell.shared_setting, []).append(cell)
@@ -84,7 +77,7 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
     find_best_penalties = staticmethod(find_best_group_lambdas)
 
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
-        """Simulate the variables of one run."""
+        """Simulate one minimisation of a loss on examples of a random teacher, and return its variables."""
         data = draw_teacher_data(cell, self.scenario.key, seed)
         lam = self.get_penalty_strength(cell)
         problem = make_risk_problem(cell, data, lam)
@@ -111,7 +104,7 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
 
 
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
-    """Make the problem that a run minimises, with the penalty of lam = 1 if lam = 0."""
+    """Make the problem of minimising the risk of a random teacher, with the penalty of lam = 1 if lam = 0."""
     l1, l2 = map(float, cell.penalty.split_strength(lam if lam != 0 else 1.0))
     B, c = make_loss_argument_map(data.X, data.y, cell.teacher.labels)
     if data.student_measure:  # scale weights to equal penalties, and omit axes without variance
@@ -121,34 +114,10 @@ def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     return Problem(B, c, cell.loss_for_teacher_outputs, l1, l2)
 
 
-def minimise_risk(problem: Problem, separation: Separation | None, lam: float, solver: str = "minimise") -> Minimum:
-    """Minimise the risk of a run, or return a NaN student if no best lam is known.
-
-    Parameters
-    ----------
-    problem
-        The function to minimise.
-    separation
-        Linear separability of the labels, where lam = 0.
-    lam
-        Strength of the penalty, or 0 for the limit of a vanishing penalty.
-    solver
-        `minimise`, or `amp` for message passing.
-    """
-    if np.isnan(lam):
-        return make_missing_minimum(problem.B.shape[1])
-    if lam == 0:
-        return minimise_vanishing_penalty(problem, separation)
-    if solver == "amp":
-        w = minimise_by_message_passing(problem).w
-        return Minimum(w, bound_relative_gap(problem, w))
-    return minimise(problem)
-
-
 def measure_student(
     cell: RiskCell, data: TeacherData, problem: Problem, minimum: Minimum, lam: float
 ) -> dict[str, float]:
-    """Measure the variables of a student, or return only the gap if it is far from the minimum.
+    """Measure the variables of a student of a random teacher, or only its gap if it is far from the minimum.
 
     Parameters
     ----------
@@ -191,7 +160,10 @@ def compute_cosine(w: np.ndarray, teacher: np.ndarray) -> float:
 
 
 def _compute_field_response(problem: Problem, w: np.ndarray, measure: StudentMeasure) -> float:
-    r"""Return V, the mean response of a field to a force: the trace of covariance over Hessian, divided by N."""
+    r"""Return V for the student of a teacher with anisotropic inputs, the mean response of a field to a force.
+
+    V is the trace of covariance over Hessian, divided by N.
+    """
     inverse = compute_inverse_hessian(problem, w)
     if inverse is None:
         return np.inf
@@ -200,7 +172,7 @@ def _compute_field_response(problem: Problem, w: np.ndarray, measure: StudentMea
 
 
 def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, float]:
-    """Return R, length and errors of a student w. Zero weights guess at random."""
+    """Return R, length and errors of weights w that minimise a risk. Zero weights guess at random."""
     if data.student_measure:
         weights = np.zeros(cell.N)
         weights[data.student_measure.varying_axes] = w / np.sqrt(
@@ -225,14 +197,3 @@ def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[s
 def _copy_as_field_variables(values: dict[str, float]) -> dict[str, float]:
     """Return R and length of the fields, which for isotropic inputs equal R and length of the weights."""
     return {"R_field": values["R"], "length_field": values["length"]}
-
-
-def is_separable(problem: Problem, separation: Separation | None, minimum: Minimum, full_rank: bool = True) -> bool:
-    """Return True if the labels are linearly separable.
-
-    Often the student itself separates the labels. Up to N examples are separable if inputs have full rank.
-    """
-    if separation is not None:
-        return separation.exists
-    P, N = problem.B.shape
-    return (full_rank and P <= N) or bool(np.all(problem.x(minimum.w) > 0)) or find_separation(problem.B).exists

@@ -31,7 +31,7 @@ class Simulator(ConvexFitSimulator[DescentCell]):
     scenario: Descent
 
     def simulate(self, cell: DescentCell, seed: int) -> dict[str, np.ndarray]:
-        """Simulate the variables of one run."""
+        """Simulate one descent on a convex loss, and return its variables and best epoch."""
         engine = choose_descent_engine(cell)
         rng = make_random_stream(DESCENT_RANDOM_STREAM, descent=engine, N=cell.N, key=self.scenario.key, seed=seed)
         values = RUN_FUNCTIONS_BY_ENGINE[engine](cell, rng)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.convex.minimisation_and_separability import find_separation
+from simulate.convex.minimisation_and_separability import find_separation, is_separable, minimise_risk
 from simulate.convex.newton import compute_field_response
 from simulate.convex.objective_and_certificates import Problem
 from simulate.convex.training_data import ClusterData, draw_cluster_data
@@ -15,8 +15,6 @@ from simulate.kinds.empirical_risk import (
     MAX_MEASURABLE_RISK_GAP,
     PenalisedFitSimulator,
     compute_mean_loss,
-    is_separable,
-    minimise_risk,
 )
 from statmech.kinds.risk_clusters import ClusterCell, Clusters
 from statmech.numerics.gaussian import normal_cdf
@@ -32,7 +30,7 @@ class Simulator(PenalisedFitSimulator[ClusterCell]):
     find_best_penalties = staticmethod(find_best_cluster_penalties)
 
     def simulate(self, cell: ClusterCell, seed: int) -> dict[str, float]:
-        """Simulate the variables of one run."""
+        """Simulate one minimisation of a loss on examples of two clusters, and return its variables."""
         data, lam = draw_cluster_data(cell, self.scenario.key, seed), self.get_penalty_strength(cell)
         stretch = np.sqrt(_get_penalty_factors(cell))
         problem = make_cluster_problem(cell, data, lam, stretch)
@@ -53,7 +51,7 @@ class Simulator(PenalisedFitSimulator[ClusterCell]):
 
 
 def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.ndarray) -> Problem:
-    """Make the problem of a run, with the variables weights times `stretch`, followed by the intercept.
+    """Make the problem of minimising a loss on two clusters, in weights times `stretch` and the intercept.
 
     Parameters
     ----------
@@ -73,7 +71,7 @@ def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stret
 def measure_student(
     cell: ClusterCell, data: ClusterData, problem: Problem, stretched_weights: np.ndarray, stretch: np.ndarray
 ) -> dict[str, float]:
-    """Measure the variables of a student, averaged over the clusters and over its examples.
+    """Measure the variables of a student of two clusters, averaged over the clusters and over its examples.
 
     Parameters
     ----------

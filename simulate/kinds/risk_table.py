@@ -25,7 +25,7 @@ class Simulator(PenalisedFitSimulator[LabelledRowsCell]):
     find_best_penalties = staticmethod(find_best_penalties)
 
     def simulate(self, cell: LabelledRowsCell, seed: int) -> dict[str, float]:
-        """Simulate the variables of one run."""
+        """Simulate one minimisation of a loss on rows of a table, and return its variables."""
         lam = self.get_penalty_strength(cell)
         return (
             fit_and_measure_student(cell, draw_rows(cell, self.scenario.key, seed), lam)
@@ -51,7 +51,7 @@ class Simulator(PenalisedFitSimulator[LabelledRowsCell]):
 
 
 def draw_rows(cell: LabelledRowsCell, key: int, seed: int) -> RowSplit:
-    """Draw the example rows and test rows of a seed.
+    """Draw the rows of a table that are the examples and the test rows of a seed.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def draw_rows(cell: LabelledRowsCell, key: int, seed: int) -> RowSplit:
 
 
 def fit_and_measure_student(cell: LabelledRowsCell, rows: RowSplit, lam: float) -> dict[str, float]:
-    """Fit a learner to rows and measure its variables, or only its gap if it is far from the minimum.
+    """Fit a learner to rows of a table and measure its variables, or only its gap if it is far from the minimum.
 
     Parameters
     ----------

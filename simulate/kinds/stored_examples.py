@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.execution import work_units
-from simulate.execution.work_units import UnitResult
 from simulate.learners import learn
 from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, bound_stability_gap
 from statmech.keys.sweep_grid import ensure_tuple, hash_identity
@@ -71,8 +70,8 @@ class Simulator(work_units.Simulator):
             for first in range(0, len(runs), width):
                 yield DataSetUnit(tuple(runs[first : first + width]), size, width)
 
-    def run(self, unit: DataSetUnit) -> list[UnitResult]:
-        """Simulate the variables (1, T) of each data set of a unit."""
+    def run(self, unit: DataSetUnit) -> list[work_units.UnitResult]:
+        """Simulate a learner of stored data sets, and return the variables (1, T) of each data set."""
         cell = unit.data_set_runs[0][0]
         data = _make_data_sets(self.scenario.key, unit.data_set_runs)
         idle = unit.data_sets_per_call - len(data)  # the last batch is padded with data sets of one example
@@ -94,7 +93,7 @@ class Simulator(work_units.Simulator):
             if self.scenario.strengths and learnt.strengths is not None:
                 values["strengths"] = learnt.strengths[index, :, : len(data_set.z)]
             (cell, seed), values = unit.data_set_runs[index], {name: value[None] for name, value in values.items()}
-            results.append(UnitResult(cell.index, slice(seed, seed + 1), values))
+            results.append(work_units.UnitResult(cell.index, slice(seed, seed + 1), values))
         return results
 
     def count_library_bytes(self) -> float:
@@ -104,7 +103,7 @@ class Simulator(work_units.Simulator):
         )
 
     def estimate_max_unit_bytes(self) -> float:
-        """Return the bytes of the largest unit of work."""
+        """Return the bytes of the largest group of data sets learnt together."""
         return max(
             map(
                 _count_unit_bytes,
@@ -113,7 +112,7 @@ class Simulator(work_units.Simulator):
         )
 
     def check_resources(self) -> None:
-        """Raise `ScenarioError` if the examples do not fit into memory."""
+        """Raise `ScenarioError` if a stored data set and its Gram matrix do not fit into memory."""
         for cell in self.scenario.cells():
             size = round_up_to_padded_size(cell.P)
             data = f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
@@ -155,7 +154,7 @@ class SeedInputs(NamedTuple):
 
 
 def draw_seed_inputs(key: int, seed: int, N: int, P: int) -> SeedInputs:
-    """Draw the first P inputs of a seed, and its teacher.
+    """Draw the first P inputs that learners store, and their teacher, for one seed.
 
     The parameters are explained in `draw_data_set`.
     """
@@ -184,7 +183,7 @@ def draw_data_set(key: int, seed: int, N: int, P: int, flip: float) -> DataSet:
 
 
 def make_data_set_batch(data: list[DataSet], P: int) -> DataSetBatch:
-    """Combine data sets into a batch, each padded to P examples."""
+    """Combine stored data sets into a batch, each padded to P examples."""
     N = data[0].z.shape[1]
     z = np.zeros((len(data), P, N))
     gram = np.zeros((len(data), P, P))
@@ -204,7 +203,7 @@ def _make_data_sets(key: int, runs: Sequence[tuple[StoredExamplesCell, int]]) ->
 
 
 def _count_unit_bytes(unit: DataSetUnit) -> float:
-    """Return the bytes of a unit: for each data set copies of the examples, Gram matrices, and strengths."""
+    """Return the bytes of a unit: for each stored data set copies of examples, Gram matrices, and strengths."""
     cell = unit.data_set_runs[0][0]
     examples = 4 if cell.name in LEARNERS_WITHOUT_COMPILER else 3  # SciPy's solvers need one more copy
     numbers = unit.padded_size * (2 * unit.padded_size + examples * cell.N + 3 * len(cell.recorded_updates))
@@ -217,7 +216,7 @@ def choose_data_sets_per_call(padded_size: int, num_times: int) -> int:
 
 
 def measure_data_set(data: DataSet, learnt: LearntStudents, index: int, entropy: np.ndarray) -> dict[str, np.ndarray]:
-    """Measure the variables of one data set's students at each recorded time."""
+    """Measure the variables of the students of one stored data set at each recorded time."""
     values = {
         "updates_made": learnt.updates[index],
         "stopped_by": learnt.stopped_by[index],
@@ -267,7 +266,7 @@ def _separate_teacher_component(data: DataSet, w: np.ndarray) -> tuple[np.ndarra
 
 
 def _make_rng_entropy(scenario: StoredExamples, cell: StoredExamplesCell, seed: int) -> tuple[int, ...]:
-    """Return the integers that seed a run's random numbers."""
+    """Return the integers that seed a learner's random numbers on a stored data set."""
     identity = {
         "learner": cell.name,
         "N": cell.N,

@@ -82,7 +82,7 @@ def learn_cyclic_batch(
     recorded_visits: jax.Array,
     parameter: jax.Array,
 ) -> tuple[jax.Array, ...]:
-    """Train on all data sets, and return strengths (T, B, P), visits and a mask of stopped runs (T, B).
+    """Train a cyclic learner on data sets, and return strengths (T, B, P), visits and stopped runs (T, B).
 
     Parameters
     ----------

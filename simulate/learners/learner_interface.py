@@ -124,7 +124,7 @@ def one_by_one(
 
 
 def bound_stability_gap(fields: Array, strengths: Array) -> Array:
-    """Bound the relative distance of a student's stability from the maximum stability.
+    """Bound the relative distance of a learner's stability from the maximum stability.
 
     The gap is 1 - kappa / (an upper bound of the largest kappa), see `simulate.learners.minover`. It is infinite for w
     = 0. Fields, in any unit, and strengths are arrays (..., P), in NumPy or JAX.

@@ -119,7 +119,7 @@ def update_minover_student(
 def learn_minover_batch(
     stop: str, gram: jax.Array, sizes: jax.Array, recorded_updates: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """Train on all data sets, and return strengths (T, B, P), gaps, updates and stopped runs (T, B)."""
+    """Add examples of smallest stability, and return strengths (T, B, P), gaps, updates and stopped runs (T, B)."""
     B, P, _ = gram.shape
     fields = jnp.where(jnp.arange(P) < sizes[:, None], 0.0, jnp.inf).astype(gram.dtype)  # inf: never the minimum
     zeros, counts = jnp.zeros(B, gram.dtype), jnp.zeros(B, jnp.int64)

@@ -94,7 +94,7 @@ class StepRates(NamedTuple):
 def compute_step_rates(
     changes: TimeDependence, eta: Array, N: Array, first: Array, active: Array, dtype: str
 ) -> StepRates:
-    """Compute the rates of consecutive steps that start at step `first`.
+    """Compute the rates of a block of consecutive learning steps that start at step `first`.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class EngineTask:
     batch: int = 1  # number of examples averaged in a step
 
     def numbers(self, which: Any = 0) -> tuple[dict[str, Any], TimeDependence | None]:
-        """Return the parameters and changes of one task, or of the tasks with these indices (width,)."""
+        """Return the parameters and changing step rates of one task, or of the tasks at these indices (width,)."""
 
         def select(values: np.ndarray) -> Any:
             return values[which] if values.ndim == 1 else values[0]
