@@ -19,7 +19,7 @@ import tracemalloc
 import numpy as np
 import timing
 
-from simulate.convex import deferred_descent, explicit_descent
+from simulate.convex.descent_engines import run_deferred_descent, run_explicit_descent
 from statmech import Descent
 from statmech.kinds.gradient_descent import DescentCell
 from theory.stored_examples import descent_dynamics
@@ -56,8 +56,8 @@ def beside_the_loop(title: str, cells: list[DescentCell], repeats: int) -> float
     for cell in cells:
         rng = np.random.default_rng(0)
         calls = {
-            "deferred": lambda cell=cell, rng=rng: deferred_descent.run(cell, rng),
-            "explicit": lambda cell=cell, rng=rng: explicit_descent.run(cell, rng),
+            "deferred": lambda cell=cell, rng=rng: run_deferred_descent(cell, rng),
+            "explicit": lambda cell=cell, rng=rng: run_explicit_descent(cell, rng),
             "NumPy": lambda cell=cell, rng=rng: loop(cell, rng),
         }
         took = {name: it.seconds for name, it in timing.measure(calls, repeats, timing.clock()).items()}
@@ -72,7 +72,7 @@ def large(cells: list[DescentCell], at: int, seconds: float, repeats: int) -> No
     """Runs whose inputs no machine holds: seconds and memory, and those that the loop would take."""
     rows = []
     for cell in cells:
-        calls = {"run": lambda cell=cell: deferred_descent.run(cell, np.random.default_rng(0))}
+        calls = {"run": lambda cell=cell: run_deferred_descent(cell, np.random.default_rng(0))}
         took = timing.measure(calls, repeats, timing.clock())["run"].seconds
         tracemalloc.start()
         calls["run"]()
@@ -126,11 +126,11 @@ def agreement(cell: DescentCell, runs: int) -> None:
     """Compare the mean errors of runs by both engines with those of the loop."""
     seeds = [np.random.default_rng(seed) for seed in range(runs)]
     expected = np.array([loop(cell, rng) for rng in seeds])
-    for engine in (deferred_descent, explicit_descent):
-        found = np.array([engine.run(cell, rng)["eps_g"][-1] for rng in seeds])
+    for run_descent in (run_deferred_descent, run_explicit_descent):
+        found = np.array([run_descent(cell, rng)["eps_g"][-1] for rng in seeds])
         error = np.sqrt((found.var(ddof=1) + expected.var(ddof=1)) / runs)
         z = abs(found.mean() - expected.mean()) / error
-        print(f"\n{engine.__name__} and the loop differ by {z:.1f} standard errors (must be below {AGREE:g})")
+        print(f"\n{run_descent.__name__} and the loop differ by {z:.1f} standard errors (must be below {AGREE:g})")
         if z > AGREE:
             raise SystemExit("the engine and the loop disagree")
 

@@ -19,7 +19,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 from simulate.convex.message_passing import minimise_by_message_passing
-from simulate.convex.minimisation import minimise
+from simulate.convex.minimisation_and_separability import minimise
 from simulate.convex.objective_and_certificates import GAP_TOL
 from simulate.convex.training_data import draw_teacher_data
 from simulate.kinds import bayes_inference

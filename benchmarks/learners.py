@@ -18,8 +18,8 @@ import naive
 import numpy as np
 import timing
 
+from simulate.kinds.stored_examples import DataSet, draw_data_set, make_data_set_batch
 from simulate.learners import max_stability, minover, version_space
-from simulate.learners.learner_interface import DataSet, draw_data_set, make_data_set_batch
 
 
 class Size(NamedTuple):

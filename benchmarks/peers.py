@@ -56,7 +56,7 @@ from sklearn.tree import DecisionTreeClassifier
 import simulate
 import theory
 from simulate.classification.estimators.sparse_perceptron import SparsePerceptron
-from simulate.convex.minimisation import minimise
+from simulate.convex.minimisation_and_separability import minimise
 from simulate.convex.objective_and_certificates import Problem
 from simulate.convex.training_data import draw_teacher_data
 from simulate.execution.store_runs import run_into

@@ -114,7 +114,7 @@ def test_fits_with_an_intercept_agree_with_theory_and_not_with_a_penalised_inter
         order = np.random.default_rng(seed).permutation(3000)
         problem = make_table_problem(table, LOSSES["logistic"](), lam, order[:P], True)
         for penalised, found in errors.items():
-            from simulate.convex.minimisation import minimise
+            from simulate.convex.minimisation_and_separability import minimise
 
             w = minimise(problem._replace(num_unpenalised_weights=0) if penalised else problem).w
             found.append(measure_table_errors(table, w, order[P:]).labels)

@@ -11,14 +11,14 @@ from scipy.stats import norm, t
 
 import simulate
 import theory
-from simulate.convex import deferred_descent, explicit_descent
-from simulate.convex.deferred_descent import DeferredInputs
-from simulate.convex.explicit_descent import iterate_batches
+from simulate.convex import descent_engines
+from simulate.convex.descent_engines import DeferredInputs, iterate_batches, run_deferred_descent, run_explicit_descent
+from simulate.kinds.gradient_descent import BYTE_ESTIMATES_BY_ENGINE, RUN_FUNCTIONS_BY_ENGINE
 from statmech import Descent, Scenario
 from statmech.results.comparison import predict_mean_and_std
 from theory.stored_examples.descent_dynamics import compute_descent_curves
 
-ENGINES = pytest.mark.parametrize("engine", [deferred_descent, explicit_descent])
+ENGINES = pytest.mark.parametrize("run_descent", [run_deferred_descent, run_explicit_descent])
 RUNS = 1500  # see an error of 10 % in a variance, and at N = 20 all the planted ones
 FEW = 500  # see most of the planted errors at z = 8 or more
 RARE = 1e-3  # probability that some comparison of a setting exceeds its bound if both engines are right
@@ -48,9 +48,9 @@ def cell_of(**given):
     return next(Descent(**({"descent": "gradient", "loss": "logistic", "alpha": 2} | given)).cells())
 
 
-def sample(engine, cell, runs=RUNS, seed=0):
+def sample(run_descent, cell, runs=RUNS, seed=0):
     """The part along the teacher, the length, the loss and the error (runs, steps) of independent runs."""
-    found = [engine.run(cell, np.random.default_rng([seed, run])) for run in range(runs)]
+    found = [run_descent(cell, np.random.default_rng([seed, run])) for run in range(runs)]
     values = {name: np.array([run[name] for run in found]) for name in found[0]}
     values["along"] = values["R"] * values["length"]
     return np.stack([values[name] for name in ("along", "length", "train_loss", "eps_t") if name in values])
@@ -58,7 +58,7 @@ def sample(engine, cell, runs=RUNS, seed=0):
 
 @cache
 def explicit_sample(name):
-    return sample(explicit_descent, cell_of(**SETTINGS[name]))
+    return sample(run_explicit_descent, cell_of(**SETTINGS[name]))
 
 
 def deviations(one, other):
@@ -82,7 +82,7 @@ def bound(z):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_deferred_inputs_are_distributed_as_explicit_ones(name):
-    z = deviations(sample(deferred_descent, cell_of(**SETTINGS[name]), seed=1), explicit_sample(name))
+    z = deviations(sample(run_deferred_descent, cell_of(**SETTINGS[name]), seed=1), explicit_sample(name))
     assert abs(z).max() < bound(z)
 
 
@@ -161,13 +161,13 @@ def test_an_error_planted_in_the_ladder_is_found(error, monkeypatch):
 
 @pytest.mark.slow
 def test_a_penalty_that_forgets_the_size_of_a_batch_is_found(monkeypatch):
-    monkeypatch.setattr(deferred_descent, "add_penalty_force", lambda cell, force, z: force + cell.lam * z)
+    monkeypatch.setattr(descent_engines, "add_penalty_force", lambda cell, force, z: force + cell.lam * z)
     assert_found("shuffle, schedule", FEW)
 
 
 def assert_found(name, runs):
     with np.errstate(all="ignore"):
-        z = deviations(sample(deferred_descent, cell_of(**SETTINGS[name]), runs, seed=1), explicit_sample(name))
+        z = deviations(sample(run_deferred_descent, cell_of(**SETTINGS[name]), runs, seed=1), explicit_sample(name))
     assert not abs(z).max() < 1.3 * bound(z)
 
 
@@ -189,7 +189,7 @@ BESIDE_THEORY = {
 def test_large_runs_agree_with_theory(name):
     cell, runs = cell_of(**LARGE | BESIDE_THEORY[name]), 64
     solution = compute_descent_curves(cell)
-    found = [deferred_descent.run(cell, np.random.default_rng(seed)) for seed in range(runs)]
+    found = [run_deferred_descent(cell, np.random.default_rng(seed)) for seed in range(runs)]
     values = {name: np.array([run[name] for run in found]) for name in found[0]}
     z = np.stack(
         [
@@ -212,7 +212,7 @@ def test_large_runs_agree_with_theory(name):
 def test_one_pass_of_single_examples_is_the_online_rule(loss, rule):
     N, start = 50, {"length": 1, "R": 0.3}
     cell = cell_of(loss=loss, N=N, batch=1 / (2 * N), epochs=[0.5, 1], eta=1, flip=0.1, start=start)
-    along, length, *_ = sample(explicit_descent, cell, runs=300)
+    along, length, *_ = sample(run_explicit_descent, cell, runs=300)
     online = Scenario(rule=rule, N=N, t=[1, 2], flip=0.1, start=start, corrections=True)
     solution = theory.solve(online)
     for name, values in {"R": along / length, "length": length}.items():
@@ -222,9 +222,9 @@ def test_one_pass_of_single_examples_is_the_online_rule(loss, rule):
 
 
 @ENGINES
-def test_a_run_that_overflows_is_nan_from_there_on(engine):
+def test_a_run_that_overflows_is_nan_from_there_on(run_descent):
     cell = cell_of(loss="exponential", N=50, eta=50, flip=0.1, epochs=[*range(30)])
-    values = engine.run(cell, np.random.default_rng(0))
+    values = run_descent(cell, np.random.default_rng(0))
     overflowed = np.isnan(values["length"])
     assert 1 < overflowed.argmax() < 28
     for name, value in values.items():
@@ -233,8 +233,8 @@ def test_a_run_that_overflows_is_nan_from_there_on(engine):
 
 @ENGINES
 @pytest.mark.parametrize("start", [{}, {"length": 2, "R": -0.5}, {"length": 2, "R": 1}])
-def test_epoch_0_is_the_start(engine, start):
-    values = engine.run(cell_of(N=30, flip=0.1, start=start, epochs=[0, 1]), np.random.default_rng(0))
+def test_epoch_0_is_the_start(run_descent, start):
+    values = run_descent(cell_of(N=30, flip=0.1, start=start, epochs=[0, 1]), np.random.default_rng(0))
     R = start.get("R", 0)
     expected = {"length": start.get("length", 0), "R": R, "eps_g": np.arccos(R) / np.pi}
     expected["eps_y"] = 0.1 + 0.8 * expected["eps_g"]
@@ -245,9 +245,9 @@ def test_epoch_0_is_the_start(engine, start):
 
 @ENGINES
 @pytest.mark.parametrize("changed", [{}, {"batch": 0.25, "sampling": "replacement", "descent": "nesterov"}])
-def test_a_longer_run_extends_a_shorter_one(engine, changed):
+def test_a_longer_run_extends_a_shorter_one(run_descent, changed):
     short, long = ((1, 4), (1, 4, 30))
-    one, other = (engine.run(cell_of(N=20, **changed, epochs=it), np.random.default_rng(0)) for it in (short, long))
+    one, other = (run_descent(cell_of(N=20, **changed, epochs=it), np.random.default_rng(0)) for it in (short, long))
     for name, value in one.items():
         np.testing.assert_array_equal(value, other[name][:2])
 
@@ -296,21 +296,22 @@ def test_a_batch_with_replacement_is_a_subset_of_its_size():
 
 
 MEASURED = [
-    (deferred_descent, {"N": 1000, "epochs": [40]}),
-    (deferred_descent, {"N": 500, "batch": 0.25, "epochs": [5], "loss": "hinge"}),
-    (deferred_descent, {"N": 10**7, "alpha": 1e-4, "epochs": [40], "loss": "hinge", "start": {"length": 1}}),
-    (deferred_descent, {"N": 50, "alpha": 400, "epochs": [100], "eta": 1e-3}),
-    (explicit_descent, {"N": 300, "epochs": [5]}),
-    (explicit_descent, {"N": 300, "epochs": [5], "batch": 0.5}),
+    ("deferred", {"N": 1000, "epochs": [40]}),
+    ("deferred", {"N": 500, "batch": 0.25, "epochs": [5], "loss": "hinge"}),
+    ("deferred", {"N": 10**7, "alpha": 1e-4, "epochs": [40], "loss": "hinge", "start": {"length": 1}}),
+    ("deferred", {"N": 50, "alpha": 400, "epochs": [100], "eta": 1e-3}),
+    ("explicit", {"N": 300, "epochs": [5]}),
+    ("explicit", {"N": 300, "epochs": [5], "batch": 0.5}),
 ]
 
 
 @pytest.mark.parametrize(("engine", "given"), MEASURED)
 def test_a_run_takes_the_bytes_stated(engine, given):
+    run_descent, estimate_bytes = RUN_FUNCTIONS_BY_ENGINE[engine], BYTE_ESTIMATES_BY_ENGINE[engine]
     cell = cell_of(**given)
-    engine.run(cell, np.random.default_rng(0))  # what is imported and cached stays
+    run_descent(cell, np.random.default_rng(0))  # what is imported and cached stays
     tracemalloc.start()
-    engine.run(cell, np.random.default_rng(0))
+    run_descent(cell, np.random.default_rng(0))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 1 / 1.3 < peak / engine.estimate_run_bytes(cell) < 1.3
+    assert 1 / 1.3 < peak / estimate_bytes(cell) < 1.3

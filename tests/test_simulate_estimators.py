@@ -34,6 +34,7 @@ from simulate.classification.estimators import minover_adatron
 from simulate.classification.estimators.classifier_models import PrunedPerceptron
 from simulate.classification.estimators.linear_classifiers import passive_aggressive_strength
 from simulate.classification.partial_sums import AttentionState, evaluate_margins_in_blocks, sum_rows_until_level
+from simulate.kinds.stored_examples import DataSet, make_data_set_batch, round_up_to_padded_size
 from simulate.learners import (
     AdaTron,
     AttentivePerceptron,
@@ -41,7 +42,6 @@ from simulate.learners import (
     Perceptron,
     SparsePerceptron,
     adatron,
-    learner_interface,
     max_stability,
     minover,
 )
@@ -328,9 +328,7 @@ def test_data_that_are_not_separable_give_a_warning_and_the_best_student():
 def simulated(learner, z, until):
     """What the teacher-student simulation learns from one data set: strengths (T, P), updates (T,), converged."""
     module = {learners.MinOverLearner: minover, learners.AdaTronLearner: adatron}[type(learner)]
-    data = learner_interface.make_data_set_batch(
-        [learner_interface.DataSet(np.zeros(z.shape[1]), z)], learner_interface.round_up_to_padded_size(len(z))
-    )
+    data = make_data_set_batch([DataSet(np.zeros(z.shape[1]), z)], round_up_to_padded_size(len(z)))
     with jax.enable_x64(True):
         learnt = module.learn(data, LearnerTask("", learner, until[None], np.zeros((1, 8), np.uint32)))
     return learnt.strengths[0, :, : len(z)], learnt.updates[0], bool(learnt.converged[0, -1])

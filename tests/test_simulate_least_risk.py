@@ -11,7 +11,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from simulate.convex import message_passing
 from simulate.convex import objective_and_certificates as problems
 from simulate.convex.interior_point import minimise_by_interior_point
-from simulate.convex.minimisation import minimise
+from simulate.convex.minimisation_and_separability import minimise
 from simulate.convex.objective_and_certificates import (
     GAP_TOL,
     Problem,

@@ -14,12 +14,16 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 import simulate
 import theory
-from simulate.convex import interior_point, minimisation, newton
+from simulate.convex import interior_point, minimisation_and_separability, newton
 from simulate.convex import objective_and_certificates as problems
-from simulate.convex.minimisation import minimise, minimise_vanishing_penalty
+from simulate.convex.minimisation_and_separability import (
+    find_separation,
+    minimise,
+    minimise_risk,
+    minimise_vanishing_penalty,
+)
 from simulate.convex.newton import compute_susceptibility
 from simulate.convex.objective_and_certificates import Problem, bound_relative_gap, make_loss_argument_map
-from simulate.convex.separability import find_separation
 from simulate.convex.training_data import draw_teacher_data
 from simulate.kinds import empirical_risk as simulation
 from simulate.learners import max_stability, pseudo_inverse
@@ -171,9 +175,11 @@ def test_a_linear_program_finds_the_same_minimum(loss, hinges, P):
 
 
 def test_a_kink_in_the_wrong_place_misses_the_minimum(monkeypatch):
-    right = minimisation.split_loss_at_kinks
+    right = minimisation_and_separability.split_loss_at_kinks
     monkeypatch.setattr(
-        minimisation, "split_loss_at_kinks", lambda loss: right(loss)._replace(positions=np.array([[0.99]]))
+        minimisation_and_separability,
+        "split_loss_at_kinks",
+        lambda loss: right(loss)._replace(positions=np.array([[0.99]])),
     )
     with pytest.raises(AssertionError):
         test_scikit_learn_finds_the_same_minimum("hinge", "l2", 60)
@@ -273,7 +279,7 @@ def recovery(N, lam, **given):
         for seed in range(2):
             data = draw_teacher_data(cell, 0, seed)
             one = simulation.make_risk_problem(cell, data, cell.lam)
-            yield simulation.minimise_risk(one, None, cell.lam), one, data
+            yield minimise_risk(one, None, cell.lam), one, data
 
 
 @pytest.mark.parametrize("N", [20, 100])

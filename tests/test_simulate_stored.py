@@ -14,14 +14,9 @@ from scipy.stats import binom
 import simulate
 import theory
 from simulate.kinds import stored_examples
+from simulate.kinds.stored_examples import draw_data_set, draw_seed_inputs, make_data_set_batch
 from simulate.learners import max_stability, version_space
-from simulate.learners.learner_interface import (
-    LearnerTask,
-    at_once,
-    draw_data_set,
-    draw_seed_inputs,
-    make_data_set_batch,
-)
+from simulate.learners.learner_interface import LearnerTask, at_once
 from statmech import LEARNERS, ScenarioError, StoredExamples
 from statmech.kinds.registry import scenario_from
 from statmech.students.learners import STOP_REASONS, Learner

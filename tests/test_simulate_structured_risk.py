@@ -7,8 +7,9 @@ import pytest
 
 import simulate
 import theory
+from simulate.convex.minimisation_and_separability import minimise_risk
 from simulate.convex.training_data import draw_teacher_data
-from simulate.kinds.empirical_risk import make_risk_problem, minimise_risk
+from simulate.kinds.empirical_risk import make_risk_problem
 from statmech.errors import ScenarioError
 from statmech.kinds.empirical_risk import Risk
 from statmech.kinds.registry import scenario_from

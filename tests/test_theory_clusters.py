@@ -9,7 +9,7 @@ from conftest import disagreements
 import simulate
 import theory
 from simulate.convex import training_data
-from simulate.convex.minimisation import minimise
+from simulate.convex.minimisation_and_separability import minimise
 from simulate.convex.objective_and_certificates import Problem
 from statmech import Clusters, ScenarioError
 from statmech.convex import gaussian_clusters as vocabulary

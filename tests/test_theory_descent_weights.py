@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 import simulate
 import theory
-from simulate.convex import explicit_descent
+from simulate.convex.descent_engines import run_explicit_descent
 from statmech import Descent, Inference, Risk
 from statmech.convex.descent_methods import Adam, Gradient, Nesterov
 from statmech.convex.weight_distributions import Binary, Gauss, Sparse
@@ -96,7 +96,7 @@ def test_the_rotation_of_a_teacher_changes_the_law_of_no_gradient_descent():
         R = []
         for weights in ("gauss", "binary"):
             this = cell(N=6, flip=0.1, eta=0.3, epochs=[1, 3], weights=weights, engine="explicit", **keys)
-            R.append([explicit_descent.run(this, np.random.default_rng([7, run]))["R"] for run in range(800)])
+            R.append([run_explicit_descent(this, np.random.default_rng([7, run]))["R"] for run in range(800)])
         one, other = np.array(R)
         return np.abs(one.mean(0) - other.mean(0)) / np.sqrt((one.var(0) + other.var(0)) / 800)
 

@@ -43,6 +43,16 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 from simulate.convex.newton import compute_cholesky_factor, find_step_length
 from simulate.convex.objective_and_certificates import GAP_TOL, LossParts, Minimum, Problem, bound_penalty_gap
 
+MAX_ACTIVE_SET_ROUNDS = 20
+GRADIENT_RESIDUAL_TOL = 1e-13  # relative to the slopes of the penalty
+PIVOT_TOL = 1e-13  # smaller relative pivots count as 0
+MAX_INTERIOR_STEPS = 200
+INTERIOR_GAP_TOL = 1e-14  # relative to the objective
+MIN_GAP_FOR_ACTIVE_SET = 1e-12  # a larger final gap is due to rounding: the active set is solved instead
+MAX_STEP_FRACTION_TO_BOUNDARY = 0.99  # keeps slacks positive by stopping before the boundary
+NUM_STEP_REFINEMENTS = 2  # each refinement solves for the residual of the previous solution
+MIN_SLACK_PRODUCT_RATIO = 0.05  # limits the decrease in a step if the slope of g is not linear
+
 
 class BoundedSlopes(NamedTuple):
     """Slopes a, slacks s and r, and the distances high - a and a - low, arrays of one shape.
@@ -143,11 +153,6 @@ def make_bounded_slopes(
     return BoundedSlopes(a, s, r, np.where(has_high, ceiling - a, 1.0), np.where(has_low, a - floor, 1.0))
 
 
-MAX_ACTIVE_SET_ROUNDS = 20
-GRADIENT_RESIDUAL_TOL = 1e-13  # relative to the slopes of the penalty
-PIVOT_TOL = 1e-13  # smaller relative pivots count as 0
-
-
 def is_vanishing_weight(weights: BoundedSlopes, l1: float) -> np.ndarray:
     """Return a mask of the weights that are closer to 0 than their slopes are to the bounds."""
     vanish: np.ndarray = np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
@@ -216,16 +221,8 @@ def solve_for_given_signs(problem: Problem, w: np.ndarray) -> np.ndarray:
     return solution
 
 
-MAX_INTERIOR_STEPS = 200
-INTERIOR_GAP_TOL = 1e-14  # relative to the objective
-MIN_GAP_FOR_ACTIVE_SET = 1e-12  # a larger final gap is due to rounding: the active set is solved instead
-MAX_STEP_FRACTION_TO_BOUNDARY = 0.99  # keeps slacks positive by stopping before the boundary
-NUM_STEP_REFINEMENTS = 2  # each refinement solves for the residual of the previous solution
-MIN_SLACK_PRODUCT_RATIO = 0.05  # limits the decrease in a step if the slope of g is not linear
-
-
 def minimise_by_interior_point(problem: Problem, parts: LossParts) -> Minimum:
-    """Minimise an objective whose loss is split into these parts.
+    """Minimise an objective by interior points, with its loss split into these parts.
 
     Weights that the penalty l1 sets to 0 are exactly 0.
     """
@@ -259,7 +256,7 @@ def _refine_by_active_set(problem: Problem, parts: LossParts, state: InteriorPoi
 
 
 def _set_small_weights_to_zero(problem: Problem, parts: LossParts, state: InteriorPointState, gap: float) -> Minimum:
-    """Set weights near 0 to exactly 0 if the result is still certified."""
+    """Set weights near 0 of an interior state to exactly 0 if the result is still certified."""
     if state.weights is None:
         return Minimum(state.w, gap)
     w = np.where(is_vanishing_weight(state.weights, problem.l1), 0.0, state.w)
@@ -276,7 +273,7 @@ def _make_initial_state(problem: Problem, parts: LossParts) -> InteriorPointStat
 
 
 def compute_certified_gap(problem: Problem, parts: LossParts, state: InteriorPointState) -> float:
-    """Return a certified bound on the relative duality gap, from a state's weights and slopes.
+    """Return a certified bound on the relative duality gap of an interior state's weights and slopes.
 
     The gap is infinite if a constraint is violated.
     """
@@ -408,7 +405,7 @@ def _take_line_search_step(
     guess: InteriorPointState,
     mu: float,
 ) -> InteriorPointState:
-    """Return the state that minimises F along a step.
+    """Return the interior state that minimises F along a step.
 
     The corrected step is used if F decreases along it, else the step without the corrector.
     """

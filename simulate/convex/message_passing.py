@@ -45,6 +45,18 @@ EstimateFunction = Callable[[np.ndarray, float], tuple[np.ndarray, np.ndarray]] 
 
 MIN_WEIGHT_NORM = 1e-300  # avoids division by 0 in relative changes
 RECOVERED_VARIANCE_TOL = 1e-9  # discrete weights are then known: another step would divide rounding errors by 0
+DAMPING_FRACTION = 0.5  # weight of the previous iterate, if undamped steps do not converge
+MIN_WEIGHT_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
+QUICK_WEIGHT_CHANGE_TOL = 1e-12  # relative change of the weights per step
+QUICK_STEPS_DIVISOR = 2  # more than min(N, P) / divisor steps cost more than an interior point method
+MIN_STEPS_FOR_CONVERGENCE_RATE = 20  # fewer steps do not determine the convergence rate
+MIN_STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
+MAX_SOLVE_COST_RATIO = 6  # a direct solve is cheaper if nonzero weights^2 < ratio * N * steps left
+ESTIMATE_CHANGE_TOL = 1e-9  # relative change of an estimate in a step
+CONTINUOUS_PRIOR_VARIANCE_TOL = 1e-20  # below this mean variance, weights with a continuous prior are known
+# Below this sum of variances, N discrete weights are known. All labels are then certain, and another step would
+# return to the prior.
+DISCRETE_PRIOR_VARIANCE_SUM_TOL = 1e-3
 
 
 def iterate_messages(
@@ -108,15 +120,6 @@ def iterate_messages(
             return
 
 
-DAMPING_FRACTION = 0.5  # weight of the previous iterate, if undamped steps do not converge
-MIN_WEIGHT_STIFFNESS = 1e-8  # also the minimum variance of a weight; has no effect on minima
-QUICK_WEIGHT_CHANGE_TOL = 1e-12  # relative change of the weights per step
-QUICK_STEPS_DIVISOR = 2  # more than min(N, P) / divisor steps cost more than an interior point method
-MIN_STEPS_FOR_CONVERGENCE_RATE = 20  # fewer steps do not determine the convergence rate
-MIN_STABLE_SIGN_STEPS = 3  # the signs are tried after this number of steps without a sign change
-MAX_SOLVE_COST_RATIO = 6  # a direct solve is cheaper if nonzero weights^2 < ratio * N * steps left
-
-
 class MessagePassingResult(NamedTuple):
     """The result of message passing: weights (N,), slopes of the loss (P,) and the number of steps.
 
@@ -168,7 +171,7 @@ def minimise_by_message_passing(
 
 @np.errstate(all="ignore")  # the steps may diverge
 def try_quick_message_passing(problem: Problem) -> Minimum:
-    """Try to find the minimum, or its signs, in a few undamped steps.
+    """Try to find the minimum, or its signs, in a few undamped steps of message passing.
 
     If this fails the gap of the result is infinite.
     """
@@ -208,7 +211,7 @@ def _convert_to_residual_loss(problem: Problem) -> Problem:
 def _iterate_to_convergence(
     problem: Problem, steps: int, change_tol: float, damping: float = 0.0
 ) -> MessagePassingResult:
-    """Iterate until the weights have converged or diverged."""
+    """Iterate messages until the weights have converged or diverged."""
     for num_steps, (w, g, change) in enumerate(islice(_iterate_messages(problem, damping), steps), 1):  # noqa: B007
         if change <= change_tol or not np.isfinite(change):
             break
@@ -233,7 +236,7 @@ def _iterate_messages(problem: Problem, damping: float = 0.0) -> Iterator[tuple[
 
 
 def _make_loss_output(problem: Problem) -> OutputFunction:
-    """Make the output function of a loss."""
+    """Make the output function of messages for a loss."""
     loss = problem.loss
 
     def output(h: np.ndarray, V: float) -> tuple[np.ndarray, np.ndarray]:
@@ -245,7 +248,7 @@ def _make_loss_output(problem: Problem) -> OutputFunction:
 
 
 def _make_penalised_weight_minimiser(problem: Problem) -> EstimateFunction:
-    """Make the function that minimises :math:`sw^2/2 - rw` plus the penalty."""
+    """Make the function that estimates weights from messages: it minimises :math:`sw^2/2 - rw` plus the penalty."""
     l1, l2 = problem.l1, problem.l2
 
     def estimate(r: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
@@ -256,15 +259,8 @@ def _make_penalised_weight_minimiser(problem: Problem) -> EstimateFunction:
     return estimate
 
 
-ESTIMATE_CHANGE_TOL = 1e-9  # relative change of an estimate in a step
-CONTINUOUS_PRIOR_VARIANCE_TOL = 1e-20  # below this mean variance, weights with a continuous prior are known
-# Below this sum of variances, N discrete weights are known. All labels are then certain, and another step would
-# return to the prior.
-DISCRETE_PRIOR_VARIANCE_SUM_TOL = 1e-3
-
-
 def iterate_posterior_means(w: np.ndarray, V: float, data: TeacherData, cell: TeacherCell) -> Iterator[np.ndarray]:
-    """Iterate from weights w (N,) of mean variance V, and yield the estimate (N,) until convergence."""
+    """Iterate messages from weights w (N,) of mean variance V, and yield the estimate (N,) until convergence."""
     variance_tol = (
         CONTINUOUS_PRIOR_VARIANCE_TOL if cell.weights.continuous_fraction else DISCRETE_PRIOR_VARIANCE_SUM_TOL / len(w)
     )
@@ -282,7 +278,7 @@ def compute_prior_moments(weights: WeightDistribution, N: int) -> tuple[np.ndarr
 
 
 def compute_posterior_mean(data: TeacherData, cell: TeacherCell, max_steps: int) -> np.ndarray:
-    """Compute the posterior mean (N,) in at most `max_steps` steps from the prior mean."""
+    """Compute the posterior mean (N,) in at most `max_steps` steps of messages from the prior mean."""
     w, V = compute_prior_moments(cell.weights, data.X.shape[1])
     for estimate in islice(iterate_posterior_means(w, V, data, cell), max_steps):
         w = estimate

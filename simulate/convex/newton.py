@@ -35,10 +35,16 @@ from simulate.convex.objective_and_certificates import (
 
 LINE_SEARCH_SLOPE_TOL = 0.1  # relative to the slope at the start
 MAX_STEP_DOUBLINGS, MAX_STEP_HALVINGS = 12, 60
+MAX_NEWTON_STEPS = 200
+NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding error
+CONTINUATION_GAP_TOL = 1e-3  # relative gap before the penalty is decreased
+CG_RESIDUAL_TOL = 0.1  # relative residual of conjugate gradients in one step
+MAX_CG_STEPS_DIVISOR = 16  # more than dimensions / divisor iterations cost more than an exact step
+CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # values of l2, from strong to weak
 
 
 def find_step_length(slope: Callable[[float], float], max_doublings: int = MAX_STEP_DOUBLINGS) -> float:
-    """Find the zero of an increasing function slope(t) that is negative at t = 0.
+    """Find the length t of a step: the zero of an increasing function slope(t) that is negative at t = 0.
 
     The search begins at t = 1, returned if its slope is small enough, and doubles t at most `max_doublings` times.
 
@@ -62,7 +68,7 @@ def find_step_length(slope: Callable[[float], float], max_doublings: int = MAX_S
 def _find_zero_slope(
     slope: Callable[[float], float], left: float, left_slope: float, right: float, right_slope: float, slope_tol: float
 ) -> float:
-    """Find a t with |slope| <= slope_tol between a negative and a positive slope (Illinois method)."""
+    """Find a step length with |slope| <= slope_tol between a negative and a positive slope (Illinois method)."""
     t = right
     for _ in range(MAX_STEP_HALVINGS):
         rise = right_slope - left_slope  # may be 0 by rounding: the interval is then halved
@@ -77,14 +83,6 @@ def _find_zero_slope(
         else:
             right, right_slope, left_slope = t, value, left_slope / 2
     return t
-
-
-MAX_NEWTON_STEPS = 200
-NEWTON_GAP_TOL = 1e-15  # a smaller relative gap is rounding error
-CONTINUATION_GAP_TOL = 1e-3  # relative gap before the penalty is decreased
-CG_RESIDUAL_TOL = 0.1  # relative residual of conjugate gradients in one step
-MAX_CG_STEPS_DIVISOR = 16  # more than dimensions / divisor iterations cost more than an exact step
-CONTINUATION_PENALTIES = tuple(0.1**power for power in range(8))  # values of l2, from strong to weak
 
 
 class NewtonStep(NamedTuple):
@@ -152,7 +150,7 @@ def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndar
 def _minimise_primal(
     problem: Problem, w: np.ndarray, gap_tol: float, solve_direction: DirectionSolver = _solve_by_cholesky_factor
 ) -> Minimum:
-    """Minimise over the weights, and return the minimum with its gap."""
+    """Minimise over the weights by Newton steps, and return the minimum with its gap."""
 
     def ahead(w: np.ndarray, x: np.ndarray) -> StepPreview:
         gradient = problem.ridge * w + problem.loss.slope(x) @ problem.B
@@ -181,7 +179,7 @@ def _minimise_primal(
 
 
 def _minimise_dual(problem: Problem) -> Minimum:
-    """Minimise over the slopes q of the examples, for P < N."""
+    """Minimise over the slopes q of the examples by Newton steps, for P < N."""
     G = problem.B @ problem.B.T / problem.l2
 
     def ahead(q: np.ndarray, x: np.ndarray) -> StepPreview:
@@ -300,3 +298,25 @@ def compute_susceptibility(problem: Problem, w: np.ndarray) -> float:
     root = np.linalg.cholesky(matrix)
     trace = np.sum(solve_triangular(root, np.eye(len(root)), lower=True) ** 2)
     return float(trace + (N - len(rows)) / problem.l2 if wide else trace) / N
+
+
+def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
+    r"""Compute V from the Hessian H at a minimum, the mean response of a field to a force acting on it.
+
+    .. math:: V = \frac1N\,\mathrm{tr}\,\Sigma H^{-1}
+
+    Parameters
+    ----------
+    problem, w
+        The minimised function, with the Hessian H, and its minimum.
+    deviations
+        Standard deviations of the inputs around a centre (N,), in units of the problem's.
+    """
+    N = len(deviations)
+    curved = int(np.count_nonzero(problem.loss.curvature(problem.x(w))))
+    if problem.l2 == 0 and curved < np.count_nonzero(deviations):
+        return np.inf
+    root, _ = compute_cholesky_factor(problem, problem.x(w))
+    forces = np.zeros((len(w), N))
+    forces[np.arange(N), np.arange(N)] = deviations
+    return float(np.sum(solve_triangular(root, forces, lower=True) ** 2)) / N

@@ -39,6 +39,10 @@ from statmech.convex.losses import Loss, find_minimiser_interval
 GAP_TOL = 1e-9  # relative to the minimum of the objective
 MIN_OBJECTIVE = 1e-300  # the inverse is still finite
 LARGE_PROBLEM_DIMENSION = 300  # larger problems first try methods for random inputs
+UNPENALISED_WEIGHT_RADIUS = 1.0
+KINK_DISTANCE_TOL = 1e-6  # closer examples count as lying on the kink
+NULL_WEIGHT_TOL = 1e-9
+CURVATURE_TEST_ARGUMENTS = np.linspace(-20.0, 20.0, 401)  # covers the arguments of typical losses
 
 
 class Problem(NamedTuple):
@@ -126,9 +130,6 @@ def make_loss_argument_map(X: np.ndarray, y: np.ndarray, has_labels: bool) -> tu
     return (X * (y / root)[:, None], np.zeros(len(y))) if has_labels else (X / -root, y)
 
 
-UNPENALISED_WEIGHT_RADIUS = 1.0
-
-
 def bound_unpenalised_weight_gap(problem: Problem, w: np.ndarray, v: np.ndarray) -> float:
     """Return the maximum of v.(u - w) over nearby unpenalised weights u."""
     first = len(w) - problem.num_unpenalised_weights
@@ -149,10 +150,6 @@ def bound_penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: flo
         value / l1 if l1 > 0 else np.abs(w).sum()
     )  # without a penalty, only compare with students up to the distance of 0
     return float(np.sum(kinked - np.sign(v) * excess * w) + excess.max() * farthest) + free
-
-
-KINK_DISTANCE_TOL = 1e-6  # closer examples count as lying on the kink
-NULL_WEIGHT_TOL = 1e-9
 
 
 def bound_relative_gap(problem: Problem, w: np.ndarray, slopes: np.ndarray | None = None) -> float:
@@ -183,9 +180,6 @@ def _find_kink_slopes(problem: Problem, w: np.ndarray, smooth_slopes: np.ndarray
     gradient = smooth_slopes @ problem.B + problem.ridge * w + problem.l1 * np.sign(w)
     used = (np.abs(w) > NULL_WEIGHT_TOL) | (problem.l1 == 0)
     return np.linalg.lstsq(problem.B[np.ix_(is_kink, used)].T, -gradient[used], rcond=None)[0]
-
-
-CURVATURE_TEST_ARGUMENTS = np.linspace(-20.0, 20.0, 401)  # covers the arguments of typical losses
 
 
 class LossParts(NamedTuple):
@@ -234,7 +228,7 @@ def make_constraints(low: float, high: float) -> LossParts:
 
 
 def _split_at_kinks(loss: Loss) -> LossParts:
-    """Split a loss into a part without kinks and one interval for each kink.
+    """Split an objective's loss into a part without kinks and one interval for each kink.
 
     The length of an interval is the jump of the slope. The first interval starts at the slope itself, so that small
     slopes keep their digits.
@@ -254,7 +248,7 @@ def _split_at_kinks(loss: Loss) -> LossParts:
 
 
 def _make_single_slope_interval(loss: Loss) -> LossParts | None:
-    """Return the single interval of a loss with constant curvature between two bends and 0 elsewhere.
+    """Return the only interval of an objective's loss with constant curvature between two bends, 0 elsewhere.
 
     An end of the curved region may be infinite. None for other losses.
     """

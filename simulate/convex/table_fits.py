@@ -18,10 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from simulate.convex.minimisation import minimise
+from simulate.convex.minimisation_and_separability import minimise
 from simulate.convex.objective_and_certificates import Minimum, Problem, make_loss_argument_map
 from statmech.convex.losses import Loss, convert_to_stability_loss
 from statmech.inputs.real_tables import RealTable
+
+NUM_KINK_FOLDS = 10  # losses with kinks are refitted without each fold of rows
+MIN_INTERCEPT_CURVATURE = 1e-12  # per row, where the loss has no curvature
+MIN_ONE_MINUS_LEVERAGE = 1e-9  # lower bound of 1 - v l'', which is positive up to rounding
 
 
 class TableErrors(NamedTuple):
@@ -32,7 +36,7 @@ class TableErrors(NamedTuple):
 
 
 def make_table_problem(table: RealTable, loss: Loss, lam: float, row_indices: np.ndarray, intercept: bool) -> Problem:
-    """Return the objective that a learner minimises on these rows.
+    """Return the objective that a learner minimises on these rows of a table.
 
     Parameters
     ----------
@@ -54,7 +58,7 @@ def make_table_problem(table: RealTable, loss: Loss, lam: float, row_indices: np
 
 
 def fit_table_rows(table: RealTable, loss: Loss, lam: float, row_indices: np.ndarray, intercept: bool) -> Minimum:
-    """Minimise a loss on these rows.
+    """Fit weights to these rows of a table by minimising a loss.
 
     With an intercept, examples that all have one label give a constant learner with that label.
 
@@ -86,11 +90,6 @@ def measure_table_errors(table: RealTable, w: np.ndarray, rows: np.ndarray | sli
     fields, y = table.Z[rows] @ w[: table.N] + w[table.N :].sum(), table.y[rows]
     wrong = float(np.mean(0.5 - 0.5 * np.sign(fields) * y)) if table.labels else np.nan
     return TableErrors(wrong, float(np.mean((fields - y) ** 2)))
-
-
-NUM_KINK_FOLDS = 10  # losses with kinks are refitted without each fold of rows
-MIN_INTERCEPT_CURVATURE = 1e-12  # per row, where the loss has no curvature
-MIN_ONE_MINUS_LEVERAGE = 1e-9  # lower bound of 1 - v l'', which is positive up to rounding
 
 
 def leave_one_out_loss_arguments(table: RealTable, loss: Loss, lam: float, intercept: bool) -> np.ndarray:

@@ -45,6 +45,8 @@ from statmech.kinds.risk_clusters import ClusterCell
 TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJECTION_STREAM, TEST_STREAM = range(
     7
 )  # one stream for each kind of random number
+NULL_VARIANCE_TOL = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
+NUM_TEST_EXAMPLES = 10_000  # new inputs, for students of random features
 
 
 def make_random_stream(part: int, **identity: Any) -> np.random.Generator:
@@ -55,10 +57,6 @@ def make_random_stream(part: int, **identity: Any) -> np.random.Generator:
 def describe_weight_prior(weights: WeightDistribution) -> dict[str, Any]:
     """Return the name and parameters of a weight prior, which identify its random stream."""
     return {"weights": type(weights).__name__, **asdict(weights)}
-
-
-NULL_VARIANCE_TOL = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
-NUM_TEST_EXAMPLES = 10_000  # new inputs, for students of random features
 
 
 class StudentMeasure(ABC):
@@ -125,7 +123,7 @@ class SampleStudentMeasure(StudentMeasure):
 
 
 def _compute_overlap_and_length(w: np.ndarray, teacher: np.ndarray | None) -> dict[str, float]:
-    """Compute the overlap R with the teacher, and the length of the weights."""
+    """Compute a trained student's overlap R with the teacher, and the length of its weights."""
     norm = np.linalg.norm(w)
     length = {"length": float(norm / np.sqrt(len(w)))}
     if teacher is None:
@@ -237,7 +235,7 @@ class TeacherData(NamedTuple):
 
 
 def draw_teacher_data(cell: TeacherCell, key: int, seed: int) -> TeacherData:
-    """Draw the first P examples of a seed.
+    """Draw the first P training examples of a seed and their teacher.
 
     >>> from statmech import Inference
     >>> scenario = Inference(prior="binary", N=4, alpha=[0.5, 1])
@@ -271,7 +269,7 @@ class ClusterData(NamedTuple):
 
 
 def draw_cluster_data(cell: ClusterCell, key: int, seed: int) -> ClusterData:
-    """Draw the first P examples of two clusters for one seed.
+    """Draw the first P training examples of two clusters for one seed.
 
     Parameters
     ----------
@@ -316,7 +314,7 @@ def compute_cluster_variances(cell: ClusterCell) -> np.ndarray:
 
 
 def draw_cluster_direction(cell: ClusterCell, rng: np.random.Generator) -> np.ndarray:
-    """Draw the direction between the centres, a vector (N,) of squared length N.
+    """Draw the direction between the centres of training clusters, a vector (N,) of squared length N.
 
     The `teacher` powers of a spectrum divide the squared length among its groups.
     """

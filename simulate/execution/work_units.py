@@ -307,3 +307,28 @@ def _collect_unit_result(unit: Any, future: Any) -> tuple[Any, list[UnitResult] 
     if not isinstance(problem, Exception):  # for example, an interrupt
         raise problem
     return unit, problem
+
+
+class ConvexFitSimulator(PerRunSimulator[C]):
+    """Base class of simulators whose runs hold all examples in memory."""
+
+    @abstractmethod
+    def count_run_bytes(self, cell: C) -> float:
+        """Return the bytes of a run."""
+
+    def get_memory_key(self, cell: C) -> str:
+        """Return the key to reduce if a run does not fit into memory."""
+        return "alpha"
+
+    def describe_run(self, cell: Any) -> str:
+        """Describe the size of a run for messages."""
+        return f"a run with {cell.P:,} examples in {cell.N:,} dimensions"
+
+    def check_resources(self) -> None:
+        """Raise `ScenarioError` if the examples do not fit into memory."""
+        for cell in self.scenario.cells():
+            check_run_memory(self.get_memory_key(cell), self.describe_run(cell), self.count_run_bytes(cell))
+
+    def estimate_max_unit_bytes(self) -> float:
+        """Return the bytes of the largest run."""
+        return max(map(self.count_run_bytes, self.scenario.cells()))

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from simulate.convex import message_passing, training_data
-from simulate.kinds.convex_fits import ConvexFitSimulator
+from simulate.execution.work_units import ConvexFitSimulator
 from statmech.kinds.bayes_inference import INFORMED_START_MSE, Inference, InferenceCell
 
 ESTIMATE_VARIABLES = ("m", "q", "mse", "eps_g")
@@ -23,7 +23,10 @@ class Simulator(ConvexFitSimulator[InferenceCell]):
     scenario: Inference
 
     def simulate(self, cell: InferenceCell, seed: int) -> dict[str, np.ndarray]:
-        """Return the variables of one run after each step. A converged or exact estimate no longer changes."""
+        """Simulate one run of Bayes-optimal message passing, and return the variables after each step.
+
+        A converged or exact estimate no longer changes.
+        """
         data = training_data.draw_teacher_data(cell, self.scenario.key, seed)
         w, V = _make_first_estimate(cell, data.teacher, self.scenario.key, seed)
         record = np.empty((self.scenario.steps + 1, len(ESTIMATE_VARIABLES)))
@@ -40,7 +43,7 @@ class Simulator(ConvexFitSimulator[InferenceCell]):
 
 
 def measure_estimate(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
-    """Return overlap, mean square, mean squared error and generalization error of weights.
+    """Return overlap, mean square, mean squared error and generalization error of inferred weights.
 
     The generalization error of zero weights is 1/2.
 
@@ -55,7 +58,7 @@ def measure_estimate(w: np.ndarray, teacher: np.ndarray) -> tuple[float, ...]:
 
 
 def _make_first_estimate(cell: InferenceCell, teacher: np.ndarray, key: int, seed: int) -> tuple[np.ndarray, float]:
-    """Return the first estimate and its variance.
+    """Return the first estimate for message passing and its variance.
 
     An informed estimate has m = q = 1 - `INFORMED_START_MSE` on average.
     """

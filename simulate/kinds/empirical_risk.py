@@ -1,37 +1,72 @@
 """Simulation of learners that minimise a convex loss on random examples of a random teacher.
 
+`PenalisedFitSimulator` also serves learners of clusters and of table rows: it finds the penalties of `lam: best`.
 `simulate.convex.training_data` draws teachers and examples, which are shared by every loss, penalty, lam and alpha of a
 sweep.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any, TypeVar
+
 import numpy as np
 
-from simulate.convex.message_passing import compute_posterior_mean, minimise_by_message_passing
-from simulate.convex.minimisation import minimise, minimise_vanishing_penalty
+from simulate.convex.message_passing import compute_posterior_mean
+from simulate.convex.minimisation_and_separability import find_separation, is_separable, minimise_risk
 from simulate.convex.newton import compute_inverse_hessian, compute_susceptibility
 from simulate.convex.objective_and_certificates import (
     Minimum,
     Problem,
-    bound_relative_gap,
     make_loss_argument_map,
-    make_missing_minimum,
 )
-from simulate.convex.separability import Separation, find_separation
 from simulate.convex.training_data import StudentMeasure, TeacherData, draw_teacher_data
-from simulate.kinds.convex_fits import PenalisedFitSimulator
+from simulate.execution.work_units import ConvexFitSimulator
 from statmech.convex.teachers import LabelTeacher, label_error
 from statmech.errors import ScenarioError
 from statmech.keys.sweep_grid import ensure_tuple
+from statmech.kinds.convex_fit import PenalisedCell
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from statmech.stores.dataset import compute_student_order_parameters
-from theory.convex.best_lambda import find_best_group_lambdas
+from theory.convex.best_lambda import cap_infinite_lambda, find_best_group_lambdas
 
 MAX_MEASURABLE_RISK_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
 ZERO_MEAN_LOSS_RTOL = 1e-14  # smaller mean losses, relative to the loss at w = 0, are set to 0
 MAX_BAYES_MESSAGE_STEPS = 500  # steps of message passing towards the Bayes-optimal student
 ZERO_WEIGHT_VARIABLES = {"R": 0.0, "length": 0.0, "eps_g": 0.5}
+PenalisedCellT = TypeVar("PenalisedCellT", bound=PenalisedCell)
+
+
+class PenalisedFitSimulator(ConvexFitSimulator[PenalisedCellT]):
+    """Base class of simulators of learners that minimise a loss with a given or with the best penalty."""
+
+    source = "minimisation of a convex loss"
+
+    @abstractmethod
+    def find_best_penalties(self, cells: Sequence[PenalisedCellT]) -> Iterable[float]:
+        """Return the penalty of the smallest error in theory for each cell of one setting."""
+
+    def get_penalty_strength(self, cell: PenalisedCellT) -> float:
+        """Return the penalty strength of a cell, where `best` minimises the error predicted by theory."""
+        if isinstance(cell.lam, str):
+            return cap_infinite_lambda(self._best_penalties(cell.shared_setting)[cell.sample_size])
+        return float(cell.lam)
+
+    @cached_property
+    def _best_penalties(self) -> Any:
+        """Function of a setting that returns the best penalty of its simulated runs at each sample size."""
+        groups: dict[Hashable, list[PenalisedCellT]] = {}
+        for cell in self.scenario.cells():
+            groups.setdefault(cell.shared_setting, []).append(cell)
+
+        @cache
+        def search_setting(setting: Hashable) -> Mapping[float, float]:
+            sizes = (cell.sample_size for cell in groups[setting])
+            return dict(zip(sizes, self.find_best_penalties(groups[setting]), strict=True))
+
+        return search_setting
 
 
 class Simulator(PenalisedFitSimulator[RiskCell]):
@@ -41,7 +76,7 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
     find_best_penalties = staticmethod(find_best_group_lambdas)
 
     def simulate(self, cell: RiskCell, seed: int) -> dict[str, float]:
-        """Simulate the variables of one run."""
+        """Simulate one minimisation of a loss on examples of a random teacher, and return its variables."""
         data = draw_teacher_data(cell, self.scenario.key, seed)
         lam = self.get_penalty_strength(cell)
         problem = make_risk_problem(cell, data, lam)
@@ -68,7 +103,7 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
 
 
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
-    """Make the problem that a run minimises, with the penalty of lam = 1 if lam = 0."""
+    """Make the problem of minimising the risk of a random teacher, with the penalty of lam = 1 if lam = 0."""
     l1, l2 = map(float, cell.penalty.split_strength(lam if lam != 0 else 1.0))
     B, c = make_loss_argument_map(data.X, data.y, cell.teacher.labels)
     if data.student_measure:  # scale weights to equal penalties, and omit axes without variance
@@ -78,34 +113,10 @@ def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
     return Problem(B, c, cell.loss_for_teacher_outputs, l1, l2)
 
 
-def minimise_risk(problem: Problem, separation: Separation | None, lam: float, solver: str = "minimise") -> Minimum:
-    """Minimise the risk of a run, or return a NaN student if no best lam is known.
-
-    Parameters
-    ----------
-    problem
-        The function to minimise.
-    separation
-        Linear separability of the labels, where lam = 0.
-    lam
-        Strength of the penalty, or 0 for the limit of a vanishing penalty.
-    solver
-        `minimise`, or `amp` for message passing.
-    """
-    if np.isnan(lam):
-        return make_missing_minimum(problem.B.shape[1])
-    if lam == 0:
-        return minimise_vanishing_penalty(problem, separation)
-    if solver == "amp":
-        w = minimise_by_message_passing(problem).w
-        return Minimum(w, bound_relative_gap(problem, w))
-    return minimise(problem)
-
-
 def measure_student(
     cell: RiskCell, data: TeacherData, problem: Problem, minimum: Minimum, lam: float
 ) -> dict[str, float]:
-    """Measure the variables of a student, or return only the gap if it is far from the minimum.
+    """Measure the variables of a student of a random teacher, or only its gap if it is far from the minimum.
 
     Parameters
     ----------
@@ -148,7 +159,10 @@ def compute_cosine(w: np.ndarray, teacher: np.ndarray) -> float:
 
 
 def _compute_field_response(problem: Problem, w: np.ndarray, measure: StudentMeasure) -> float:
-    r"""Return V, the mean response of a field to a force: the trace of covariance over Hessian, divided by N."""
+    r"""Return V for the student of a teacher with anisotropic inputs, the mean response of a field to a force.
+
+    V is the trace of covariance over Hessian, divided by N.
+    """
     inverse = compute_inverse_hessian(problem, w)
     if inverse is None:
         return np.inf
@@ -157,7 +171,7 @@ def _compute_field_response(problem: Problem, w: np.ndarray, measure: StudentMea
 
 
 def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[str, float]:
-    """Return R, length and errors of a student w. Zero weights guess at random."""
+    """Return R, length and errors of weights w that minimise a risk. Zero weights guess at random."""
     if data.student_measure:
         weights = np.zeros(cell.N)
         weights[data.student_measure.varying_axes] = w / np.sqrt(
@@ -182,14 +196,3 @@ def _measure_weights(cell: RiskCell, data: TeacherData, w: np.ndarray) -> dict[s
 def _copy_as_field_variables(values: dict[str, float]) -> dict[str, float]:
     """Return R and length of the fields, which for isotropic inputs equal R and length of the weights."""
     return {"R_field": values["R"], "length_field": values["length"]}
-
-
-def is_separable(problem: Problem, separation: Separation | None, minimum: Minimum, full_rank: bool = True) -> bool:
-    """Return True if the labels are linearly separable.
-
-    Often the student itself separates the labels. Up to N examples are separable if inputs have full rank.
-    """
-    if separation is not None:
-        return separation.exists
-    P, N = problem.B.shape
-    return (full_rank and P <= N) or bool(np.all(problem.x(minimum.w) > 0)) or find_separation(problem.B).exists

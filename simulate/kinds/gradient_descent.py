@@ -6,17 +6,21 @@ the same examples. Deferred runs have different examples, because they are drawn
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import numpy as np
 
-from simulate.convex import deferred_descent, explicit_descent
+from simulate.convex.descent_engines import (
+    estimate_deferred_descent_bytes,
+    estimate_explicit_descent_bytes,
+    run_deferred_descent,
+    run_explicit_descent,
+)
 from simulate.convex.training_data import make_random_stream
-from simulate.kinds.convex_fits import ConvexFitSimulator
+from simulate.execution.work_units import ConvexFitSimulator
 from statmech.convex.descent_methods import compute_max_stable_eta
 from statmech.kinds.gradient_descent import Descent, DescentCell, choose_descent_engine
 
-DESCENT_ENGINE_MODULES: dict[str, ModuleType] = {"deferred": deferred_descent, "explicit": explicit_descent}
+RUN_FUNCTIONS_BY_ENGINE = {"deferred": run_deferred_descent, "explicit": run_explicit_descent}
+BYTE_ESTIMATES_BY_ENGINE = {"deferred": estimate_deferred_descent_bytes, "explicit": estimate_explicit_descent_bytes}
 DESCENT_RANDOM_STREAM = 0
 
 
@@ -27,16 +31,15 @@ class Simulator(ConvexFitSimulator[DescentCell]):
     scenario: Descent
 
     def simulate(self, cell: DescentCell, seed: int) -> dict[str, np.ndarray]:
-        """Simulate the variables of one run."""
+        """Simulate one descent on a convex loss, and return its variables and best epoch."""
         engine = choose_descent_engine(cell)
         rng = make_random_stream(DESCENT_RANDOM_STREAM, descent=engine, N=cell.N, key=self.scenario.key, seed=seed)
-        values = DESCENT_ENGINE_MODULES[engine].run(cell, rng)
+        values = RUN_FUNCTIONS_BY_ENGINE[engine](cell, rng)
         return values | find_best_epoch_and_divergence(np.asarray(self.scenario.epochs), values)
 
     def count_run_bytes(self, cell: DescentCell) -> float:
         """Return the bytes of a run."""
-        needed: float = DESCENT_ENGINE_MODULES[choose_descent_engine(cell)].estimate_run_bytes(cell)
-        return needed
+        return BYTE_ESTIMATES_BY_ENGINE[choose_descent_engine(cell)](cell)
 
     def get_memory_key(self, cell: DescentCell) -> str:
         return "epochs" if choose_descent_engine(cell) == "deferred" else "alpha"

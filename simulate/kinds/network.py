@@ -70,7 +70,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         return cell.M
 
     def get_remarks_before_run(self) -> list[str]:
-        """Return remarks on symmetric starts and on the use of the direct engine."""
+        """Return remarks on symmetric starts of networks and on the use of the direct engine."""
         direct = self.scenario.engine == "gram" and any(
             self.choose_engine(cell) is weight_vector_engine for cell in self._iterate_representative_cells()
         )
@@ -91,7 +91,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         return get_real_parameter_family(cell.activation), cell.K, cell.M, cell.N, *cell.program_flags
 
     def run(self, unit: BatchUnit[NetworkCell]) -> list[UnitResult]:
-        """Simulate the variables of each cell for a batch of seeds."""
+        """Simulate networks of two layers for a batch of seeds, and return the variables of each cell."""
         record = self.run_engine(unit)
         records = (
             EngineRecord(*(part if part is None else part[i] for part in record)) for i in range(len(unit.cells))
@@ -106,7 +106,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         ]
 
     def _compute_cell_variables(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
-        """Compute the variables of a cell for a batch of seeds."""
+        """Compute the variables of a cell's networks for a batch of seeds."""
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
         R = record.parallel @ rows.T
         with np.errstate(over="ignore", invalid="ignore"):
@@ -128,7 +128,7 @@ class Simulator(BatchSimulator[NetworkCell]):
 
     @staticmethod
     def _expand_identical_students(record: EngineRecord, cell: NetworkCell) -> EngineRecord:
-        """Return the record with copies of identical students."""
+        """Return the record of networks with copies of identical students."""
         group = networks.find_distinct_students(cell)[1]
         perpendicular = record.perpendicular[..., group[:, None], group]
         expanded = EngineRecord(record.parallel[:, :, group], perpendicular, np.asarray(record.saved_state)[..., group])
@@ -141,7 +141,7 @@ class Simulator(BatchSimulator[NetworkCell]):
         )
 
     def _check_divergence(self, cell: NetworkCell, **products: np.ndarray) -> None:
-        """Raise `DivergedStudentError` if a product has left the valid range of the number type."""
+        """Raise `DivergedStudentError` if a product of networks has left the valid range of the number type."""
         largest = MAX_STUDENT_LENGTH_BY_DTYPE[self.scenario.dtype]
         for name, values in products.items():
             if not np.all(np.abs(values) < largest):
@@ -150,7 +150,7 @@ class Simulator(BatchSimulator[NetworkCell]):
                 )
 
     def _check_float32_precision(self, cell: NetworkCell, Q: np.ndarray, v: np.ndarray) -> None:
-        """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""
+        """Raise `ScenarioError` if float32 does not resolve the update of networks by one example."""
         if (
             self.scenario.dtype != "float32"
             or self.choose_engine(cell) is weight_vector_engine
@@ -166,7 +166,7 @@ class Simulator(BatchSimulator[NetworkCell]):
                 )
 
     def _compute_errors(self, cell: NetworkCell, seeds: slice, fields: NetworkFieldCovariances) -> dict[str, Any]:
-        """Return the errors (seeds, T), in closed form if possible, otherwise measured on test fields."""
+        """Return the errors (seeds, T) of networks, in closed form if possible, otherwise measured on test fields."""
         T, rows, parallel, perpendicular, R, Q, v = fields
         closed = cell.activation.has_closed_forms
         if closed and not cell.sign and cell.teacher_activation == cell.activation:
@@ -185,7 +185,7 @@ class Simulator(BatchSimulator[NetworkCell]):
     def _measured(
         self, cell: NetworkCell, seeds: slice, fields: NetworkFieldCovariances, **errors: Any
     ) -> dict[str, Any]:
-        """Measure errors on test fields, drawn separately for each seed."""
+        """Measure errors of networks on test fields, drawn separately for each seed."""
         T, _, _, _, R, Q, v = fields
         teacher = TeacherNetwork(cell.teacher_activation, T, cell.w, cell.teacher.output)
         entropy, values = [self.scenario.key, *cell.identity_hash()], {}
@@ -197,7 +197,7 @@ class Simulator(BatchSimulator[NetworkCell]):
 
 
 def _get_seed_fields(rows: np.ndarray, record: EngineRecord, seed: int) -> NetworkFieldCovariances:
-    """Return the covariances of the fields of one run, which has its own input variances."""
+    """Return the field covariances of the networks in one run, which has its own input variances."""
     parallel, perpendicular, basis = (
         np.asarray(part)[seed : seed + 1]
         for part in (record.parallel_fields, record.perpendicular_fields, record.teacher_basis_fields)

@@ -32,7 +32,7 @@ class Simulator(network.Simulator):
         return None
 
     def _compute_cell_variables(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
-        """Compute the variables of a cell for a batch of seeds, with one error per task."""
+        """Compute the variables of networks that learn several tasks, with one error per task, for a batch of seeds."""
         assert isinstance(cell, NetworkTaskCell)
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
         R, v, T, units_per_task = (
@@ -63,7 +63,7 @@ class Simulator(network.Simulator):
 
     @staticmethod
     def _expand_identical_students(record: EngineRecord, cell: NetworkCell) -> EngineRecord:
-        """Return the record with copies of identical students, and with `kept` as heads (seeds, T, heads, K)."""
+        """Return the record of a network with several heads (seeds, T, heads, K) and copies of identical students."""
         first, group = networks.find_distinct_students(cell)
         weights = np.asarray(record.saved_state)
         heads = weights.reshape(*weights.shape[:-1], -1, len(first))

@@ -8,8 +8,7 @@ from types import ModuleType
 import numpy as np
 
 from simulate.execution.work_units import UnitResult
-from simulate.kinds.online_perceptron import check_student_lengths
-from simulate.kinds.seed_batches import BatchSimulator, BatchUnit
+from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, check_student_lengths
 from simulate.online import grouped_gram_engine, perceptrons, weight_vector_engine
 from simulate.online.learning_steps import EngineRecord, EngineTask
 from statmech.kinds.online_clusters import OnlineClusterCell, OnlineClusters
@@ -27,7 +26,7 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
         return perceptrons.make_cluster_perceptron_task(cell)
 
     def choose_engine(self, cell: OnlineClusterCell) -> ModuleType:
-        """Return the engine of groups, unless weight vectors are requested or have fewer coordinates."""
+        """Return the engine of groups for clusters, unless weight vectors are requested or have fewer coordinates."""
         return (
             grouped_gram_engine
             if self.scenario.engine == "gram" and cell.num_gram_variance_groups
@@ -35,14 +34,14 @@ class Simulator(BatchSimulator[OnlineClusterCell]):
         )
 
     def run(self, unit: BatchUnit[OnlineClusterCell]) -> list[UnitResult]:
-        """Simulate the variables of a cell for a batch of seeds."""
+        """Simulate a student that learns two clusters for a batch of seeds, and return the variables of its cell."""
         record = self.run_engine(unit)
         check_student_lengths(self.scenario, unit, record.parallel[..., 0], record.perpendicular)
         return unit.make_results(_compute_variables(unit.cells[0], record))
 
 
 def _compute_variables(cell: OnlineClusterCell, record: EngineRecord) -> dict[str, np.ndarray]:
-    """Compute the variables (cells, seeds, T) from components parallel and perpendicular to the centres' axis."""
+    """Compute variables (cells, seeds, T) from components parallel and perpendicular to the axis of two clusters."""
     assert record.parallel_fields is not None
     assert record.perpendicular_fields is not None
     length, Q = (

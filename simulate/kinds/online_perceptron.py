@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from simulate.execution.work_units import UnitResult
-from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, is_defined_by_statmech
+from simulate.kinds.seed_batches import (
+    BatchSimulator,
+    BatchUnit,
+    check_float32_precision,
+    check_student_lengths,
+    is_defined_by_statmech,
+)
 from simulate.online import gram_engine, grouped_gram_engine, perceptrons, weight_vector_engine
 from simulate.online.learning_steps import EngineTask
-from statmech.errors import DivergedStudentError, ScenarioError
 from statmech.keys.variables import LOCAL_FIELD_DESCRIPTIONS
 from statmech.kinds.online_perceptron import Scenario
 from statmech.kinds.online_student import OnlineCell
@@ -27,10 +31,6 @@ from statmech.students.ensemble_vote import (
     measure_near_equal_vote_error,
 )
 
-EXACT_LENGTH_LIMIT_BY_DTYPE = {
-    "float64": 1e150,
-    "float32": 1e15,
-}  # bounds length and 1/length, so that their squares stay representable after sums or division by N
 VOTE_FIELDS_PER_BLOCK = 2**17  # with smaller blocks, threads mostly wait for the interpreter lock
 
 
@@ -46,14 +46,14 @@ class Simulator(BatchSimulator[OnlineCell]):
         return perceptrons.make_perceptron_task(cell, self.scenario.dtype, other_cells)
 
     def choose_engine(self, cell: OnlineCell) -> ModuleType:
-        """Return the requested engine, the engine of groups, or the direct engine if the Gram engine is not exact."""
+        """Return the engine of perceptrons: the requested engine, or an engine that is exact for their inputs."""
         requested = super().choose_engine(cell)
         if gram_engine.supports_inputs(cell.inputs) or requested is weight_vector_engine:
             return requested
         return grouped_gram_engine if cell.num_gram_variance_groups else weight_vector_engine
 
     def get_remarks_before_run(self) -> list[str]:
-        """Return a remark if the engine differs from the requested engine."""
+        """Return a remark if perceptrons do not run on the requested engine."""
         if self.scenario.engine == "vectors" or all(
             self.choose_engine(cell) is not weight_vector_engine for cell in self._iterate_representative_cells()
         ):
@@ -61,7 +61,7 @@ class Simulator(BatchSimulator[OnlineCell]):
         return ["inputs other than gaussian run on the direct engine (engine: vectors)"]
 
     def get_program_key(self, cell: OnlineCell) -> Hashable:
-        """Return the rule's family, the sizes and the quantities that change with time.
+        """Return the rule's family, the sizes and the quantities that change with time, which perceptrons share.
 
         The key is None for a schedule (its rates round differently in wide programs), for functions of time and for a
         user's rule: such cells are simulated alone.
@@ -81,7 +81,7 @@ class Simulator(BatchSimulator[OnlineCell]):
         return cell.K <= 2 and not cell.nondefault_time_dependence and self.scenario.dtype == "float64"
 
     def run(self, unit: BatchUnit[OnlineCell]) -> list[UnitResult]:
-        """Simulate the variables of each cell for a batch of seeds."""
+        """Simulate perceptrons for a batch of seeds, and return the variables of each cell."""
         scenario, record = self.scenario, self.run_engine(unit)
         parallel, perpendicular = record.parallel[..., 0], record.perpendicular
         check_student_lengths(scenario, unit, parallel, perpendicular)
@@ -108,7 +108,7 @@ class Simulator(BatchSimulator[OnlineCell]):
 def _compute_field_variables(
     scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Compute errors and order parameters from the parallel and perpendicular parts of the fields."""
+    """Compute errors and order parameters of perceptrons from the parallel and perpendicular parts of fields."""
     values = compute_ensemble_order_parameters(parallel, perpendicular)
     field_values = {name: values.pop(name.removesuffix("_field")) for name in LOCAL_FIELD_DESCRIPTIONS}
     return (
@@ -116,33 +116,10 @@ def _compute_field_variables(
     )
 
 
-def check_student_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndarray, perpendicular: np.ndarray) -> None:
-    """Raise `DivergedStudentError` if a student's length (cells, seeds, T, K) is NaN or outside the exact range."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        length = np.hypot(parallel, np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)))
-    longest = EXACT_LENGTH_LIMIT_BY_DTYPE[scenario.dtype]
-    exact = np.all((1 / longest < length) & (length < longest), axis=(1, 2, 3))
-    if not exact.all():
-        left = f"a student's length left the range from {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
-        raise DivergedStudentError(f"{unit.cells[int(np.argmin(exact))].message_description} has diverged: {left}")
-
-
-def check_float32_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpendicular: np.ndarray) -> None:
-    """Raise `ScenarioError` if float32 rounding is not small compared with the update by one example."""
-    if scenario.t[-1] * cell.N < 0.5:
-        return
-    length = np.sqrt(np.max(parallel**2 + np.diagonal(perpendicular, axis1=-2, axis2=-1)))
-    if length * cell.N > gram_engine.MAX_FLOAT32_LENGTH_PER_STEP * cell.get_rule_at(scenario.t[-1]).eta:
-        small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
-        raise ScenarioError(
-            [(("dtype",), f"float32 does not resolve {small} ({cell.message_description}); use float64")]
-        )
-
-
 def _compute_vote_errors(
     scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
 ) -> np.ndarray:
-    """Return the errors of the majority vote (cells, seeds, T), exact or measured on random circles."""
+    """Return the errors of the perceptrons' majority vote (cells, seeds, T), exact or measured on random circles."""
     if unit.cells[0].K <= MAX_EXACT_STUDENTS:
         return few_student_vote_error(parallel, perpendicular)
     cells = zip(unit.cells, parallel, perpendicular, strict=True)
@@ -152,7 +129,7 @@ def _compute_vote_errors(
 def _measure_vote_errors_on_circles(
     scenario: Scenario, cell: OnlineCell, seeds: slice, parallel: np.ndarray, perpendicular: np.ndarray
 ) -> np.ndarray:
-    """Measure the vote errors of a cell's seeds on random circles."""
+    """Measure the vote errors of a cell's perceptrons on random circles for each seed."""
     points, errors = _choose_vote_circle_count(cell), []
     block_seeds = max(1, VOTE_FIELDS_PER_BLOCK // (parallel[0].size * points))
     for first in range(0, len(parallel), block_seeds):

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from simulate.execution import work_units
-from simulate.execution.work_units import UnitResult
-from simulate.kinds.online_perceptron import check_student_lengths
-from simulate.kinds.risk_table import describe_table_diagnoses
-from simulate.kinds.seed_batches import BatchSimulator, BatchUnit
+from simulate.execution.work_units import UnitResult, check_run_memory
+from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, check_student_lengths
 from simulate.online import perceptrons, weight_vector_engine
 from simulate.online.learning_steps import EngineTask
-from statmech.inputs.real_tables import RealTable
+from statmech.inputs.real_tables import RealTable, describe_table_diagnoses
 from statmech.kinds.online_table import OnlineRows, OnlineRowsCell
 
 
@@ -35,14 +32,12 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
         return super().count_vector_engine_bytes(cell) + 8 * seeds * (N * len(self.scenario.t) + n) + 12 * n * N
 
     def check_resources(self) -> None:
-        """Raise `ScenarioError` if a table does not fit into memory."""
+        """Raise `ScenarioError` if a table that is learnt online does not fit into memory."""
         for cell in self.scenario.cells():
-            work_units.check_run_memory(
-                "inputs", f"a run with rows of {cell.N:,} columns", self.count_vector_engine_bytes(cell)
-            )
+            check_run_memory("inputs", f"a run with rows of {cell.N:,} columns", self.count_vector_engine_bytes(cell))
 
     def run(self, unit: BatchUnit[OnlineRowsCell]) -> list[UnitResult]:
-        """Simulate the variables of a cell for a batch of seeds."""
+        """Simulate online learning of table rows for a batch of seeds, and return the variables of a cell."""
         record = self.run_engine(unit)
         check_student_lengths(self.scenario, unit, record.parallel[..., 0], record.perpendicular)
         assert record.weights is not None
@@ -58,7 +53,7 @@ class Simulator(BatchSimulator[OnlineRowsCell]):
 
 
 def measure_students(table: RealTable, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Measure the variables of students on all rows of a table.
+    """Measure the variables of students that learn online on all rows of their table.
 
     Parameters
     ----------
@@ -74,7 +69,7 @@ def measure_students(table: RealTable, weights: np.ndarray) -> dict[str, np.ndar
 
 
 def _measure_fields_by_class(y: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return half the distance between the class means of fields, the deviation from these means, and the error.
+    """Measure fields of table rows: half the distance of class means, the deviations, and the error.
 
     The fields are h (..., n).
     """

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from simulate.execution.work_units import UnitResult
-from simulate.kinds.online_perceptron import check_float32_precision, check_student_lengths
-from simulate.kinds.seed_batches import BatchSimulator, BatchUnit
+from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, check_float32_precision, check_student_lengths
 from simulate.online import perceptrons
 from simulate.online.learning_steps import EngineTask
 from statmech.keys.initial_states import factorise_gram
@@ -31,7 +30,7 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
         return cell.tasks
 
     def run(self, unit: BatchUnit[OnlineTaskCell]) -> list[UnitResult]:
-        """Simulate the variables of a cell for a batch of seeds."""
+        """Simulate a perceptron of several tasks for a batch of seeds, and return the variables of its cell."""
         record, [cell], scenario = self.run_engine(unit), unit.cells, self.scenario
         length, perpendicular = np.linalg.norm(record.parallel, axis=-1), record.perpendicular
         check_student_lengths(scenario, unit, length, perpendicular)
@@ -44,7 +43,7 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
 
 
 def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest_length: np.ndarray) -> dict[str, np.ndarray]:
-    """Compute a student's variables from its coordinates and the length (...) of its remaining part.
+    """Compute the variables of a perceptron of several tasks from its coordinates and the length (...) of its rest.
 
     The coordinates (..., tasks) refer to the space of the teachers' rows (tasks, tasks).
     """

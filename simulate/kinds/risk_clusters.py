@@ -6,14 +6,16 @@ Errors are averages over all inputs of the clusters, not over a sample.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from simulate.convex.newton import compute_cholesky_factor
+from simulate.convex.minimisation_and_separability import find_separation, is_separable, minimise_risk
+from simulate.convex.newton import compute_field_response
 from simulate.convex.objective_and_certificates import Problem
-from simulate.convex.separability import find_separation
 from simulate.convex.training_data import ClusterData, draw_cluster_data
-from simulate.kinds.convex_fits import PenalisedFitSimulator
-from simulate.kinds.empirical_risk import MAX_MEASURABLE_RISK_GAP, compute_mean_loss, is_separable, minimise_risk
+from simulate.kinds.empirical_risk import (
+    MAX_MEASURABLE_RISK_GAP,
+    PenalisedFitSimulator,
+    compute_mean_loss,
+)
 from statmech.kinds.risk_clusters import ClusterCell, Clusters
 from statmech.numerics.gaussian import normal_cdf
 from theory.convex.gaussian_clusters import find_best_cluster_penalties
@@ -28,7 +30,7 @@ class Simulator(PenalisedFitSimulator[ClusterCell]):
     find_best_penalties = staticmethod(find_best_cluster_penalties)
 
     def simulate(self, cell: ClusterCell, seed: int) -> dict[str, float]:
-        """Simulate the variables of one run."""
+        """Simulate one minimisation of a loss on examples of two clusters, and return its variables."""
         data, lam = draw_cluster_data(cell, self.scenario.key, seed), self.get_penalty_strength(cell)
         stretch = np.sqrt(_get_penalty_factors(cell))
         problem = make_cluster_problem(cell, data, lam, stretch)
@@ -49,7 +51,7 @@ class Simulator(PenalisedFitSimulator[ClusterCell]):
 
 
 def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stretch: np.ndarray) -> Problem:
-    """Make the problem of a run, with the variables weights times `stretch`, followed by the intercept.
+    """Make the problem of minimising a loss on two clusters, in weights times `stretch` and the intercept.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ def make_cluster_problem(cell: ClusterCell, data: ClusterData, lam: float, stret
 def measure_student(
     cell: ClusterCell, data: ClusterData, problem: Problem, stretched_weights: np.ndarray, stretch: np.ndarray
 ) -> dict[str, float]:
-    """Measure the variables of a student, averaged over the clusters and over its examples.
+    """Measure the variables of a student of two clusters, averaged over the clusters and over its examples.
 
     Parameters
     ----------
@@ -97,26 +99,6 @@ def measure_student(
     wrong = float(clusters.weights @ normal_cdf(-means / Q)) if Q > 0 else float(clusters.weights @ (means < 0))
     length = float(np.linalg.norm(w) / np.sqrt(cell.N))
     return values | {"m_field": m, "length_field": Q, "length": length, "eps_g": wrong}
-
-
-def compute_field_response(problem: Problem, w: np.ndarray, deviations: np.ndarray) -> float:
-    r"""Return V, the mean response of a field to a force acting on it, :math:`\mathrm{tr}\,\Sigma H^{-1}/N`.
-
-    Parameters
-    ----------
-    problem, w
-        The minimised function, with the Hessian H, and its minimum.
-    deviations
-        Standard deviations of the inputs around a centre (N,), in units of the problem's.
-    """
-    N = len(deviations)
-    curved = int(np.count_nonzero(problem.loss.curvature(problem.x(w))))
-    if problem.l2 == 0 and curved < np.count_nonzero(deviations):
-        return np.inf
-    root, _ = compute_cholesky_factor(problem, problem.x(w))
-    forces = np.zeros((len(w), N))
-    forces[np.arange(N), np.arange(N)] = deviations
-    return float(np.sum(solve_triangular(root, forces, lower=True) ** 2)) / N
 
 
 def _get_penalty_factors(cell: ClusterCell) -> np.ndarray:

@@ -6,16 +6,13 @@ Every loss, penalty and number of examples of a sweep sees the same rows: larger
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from simulate.convex.table_fits import fit_table_rows, make_table_problem, measure_table_errors
 from simulate.convex.training_data import INPUT_STREAM, make_random_stream
-from simulate.kinds.convex_fits import PenalisedFitSimulator
-from simulate.kinds.empirical_risk import MAX_MEASURABLE_RISK_GAP, compute_mean_loss
-from statmech.inputs.real_tables import RowSplit
+from simulate.kinds.empirical_risk import MAX_MEASURABLE_RISK_GAP, PenalisedFitSimulator, compute_mean_loss
+from statmech.inputs.real_tables import RowSplit, describe_table_diagnoses
 from statmech.kinds.risk_table import LabelledRows, LabelledRowsCell
 from theory.convex.real_tables import find_best_penalties
 
@@ -28,7 +25,7 @@ class Simulator(PenalisedFitSimulator[LabelledRowsCell]):
     find_best_penalties = staticmethod(find_best_penalties)
 
     def simulate(self, cell: LabelledRowsCell, seed: int) -> dict[str, float]:
-        """Simulate the variables of one run."""
+        """Simulate one minimisation of a loss on rows of a table, and return its variables."""
         lam = self.get_penalty_strength(cell)
         return (
             fit_and_measure_student(cell, draw_rows(cell, self.scenario.key, seed), lam)
@@ -53,27 +50,8 @@ class Simulator(PenalisedFitSimulator[LabelledRowsCell]):
         return describe_table_diagnoses(self.scenario.diagnose_tables())
 
 
-def describe_table_diagnoses(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Return remarks on omitted columns, and on tables outside the valid range of theory.
-
-    Parameters
-    ----------
-    diagnoses
-        The diagnosis of each table, by its name.
-    """
-    return [line for name, diagnosis in diagnoses.items() for line in _describe_table_diagnosis(name, diagnosis)]
-
-
-def _describe_table_diagnosis(name: str, diagnosis: dict[str, Any]) -> list[str]:
-    """Return the remarks on one table."""
-    constant = diagnosis["constant_columns"]
-    subject = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
-    columns = [f"{subject} omitted, and {diagnosis['columns']} are inputs"] if constant else []
-    return [f"{name}: {sentence}" for sentence in (*columns, *diagnosis["warnings"].splitlines())]
-
-
 def draw_rows(cell: LabelledRowsCell, key: int, seed: int) -> RowSplit:
-    """Draw the example rows and test rows of a seed.
+    """Draw the rows of a table that are the examples and the test rows of a seed.
 
     Parameters
     ----------
@@ -89,7 +67,7 @@ def draw_rows(cell: LabelledRowsCell, key: int, seed: int) -> RowSplit:
 
 
 def fit_and_measure_student(cell: LabelledRowsCell, rows: RowSplit, lam: float) -> dict[str, float]:
-    """Fit a learner to rows and measure its variables, or only its gap if it is far from the minimum.
+    """Fit a learner to rows of a table and measure its variables, or only its gap if it is far from the minimum.
 
     Parameters
     ----------

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from simulate.execution import work_units
-from simulate.execution.work_units import UnitResult
+from simulate.execution.work_units import XLA_BYTES, XLA_PROGRAM_BYTES, Simulator, UnitResult, check_run_memory
 from simulate.online import gram_engine, weight_vector_engine
 from simulate.online.learning_steps import MIN_FLOAT32_RATE_PER_STEP, EngineRecord, EngineTask
-from statmech.errors import ScenarioError
+from statmech.errors import DivergedStudentError, ScenarioError
 from statmech.keys.learning_rates import count_steps
 from statmech.keys.scenario import AbstractScenario
 from statmech.numerics.random_numbers import fold_in_key_data, make_key_data
@@ -33,6 +32,10 @@ MIN_SEEDS_PER_BATCH_PART = (
     16  # splitting occupies more cores, but two parts of 8 seeds take 1.5 times as long as a batch of 16
 )
 MAX_PROGRAM_CALLS_PER_UNIT = 16  # program calls: the cells of a unit fold their random keys together
+EXACT_LENGTH_LIMIT_BY_DTYPE = {
+    "float64": 1e150,
+    "float32": 1e15,
+}  # bounds length and 1/length, so that their squares stay representable after sums or division by N
 C = TypeVar("C", bound="OnlineCell | NetworkCell")
 
 
@@ -57,7 +60,7 @@ class BatchUnit(Generic[C]):
         return [UnitResult(tuple(np.array([cell.index for cell in self.cells]).T), self.seeds, values)]
 
 
-class BatchSimulator(work_units.Simulator, Generic[C]):
+class BatchSimulator(Simulator, Generic[C]):
     """Simulator of batches of seeds on one of two engines. Subclasses define the task of each cell."""
 
     scenario: OnlineLearning
@@ -90,10 +93,10 @@ class BatchSimulator(work_units.Simulator, Generic[C]):
 
     def count_library_bytes(self) -> float:
         """Return the memory of the compiler and its programs in bytes."""
-        return work_units.XLA_BYTES + work_units.XLA_PROGRAM_BYTES * estimate_cost(self.scenario).programs
+        return XLA_BYTES + XLA_PROGRAM_BYTES * estimate_cost(self.scenario).programs
 
     def estimate_max_unit_bytes(self) -> float:
-        """Return the bytes of the largest unit of work."""
+        """Return the bytes of the largest unit of online learning."""
         return max(
             map(
                 self._estimate_unit_bytes,
@@ -128,7 +131,7 @@ class BatchSimulator(work_units.Simulator, Generic[C]):
         return self.scenario.iterate_representative_cells("K", "M", "N", "inputs", "drift", "decay")
 
     def count_vector_engine_bytes(self, cell: C) -> int:
-        """Return the bytes of a work unit on the engine of weight vectors."""
+        """Return the bytes of a batch of seeds on the engine of weight vectors."""
         drifting, sizes = getattr(cell, "drift", 0.0) > 0, (self.count_students(cell), self.count_teachers(cell))
         return weight_vector_engine.estimate_unit_bytes(
             *sizes, cell.N, self.scenario.dtype, drifting, cell.inputs.has_errors_given_by_angles
@@ -142,12 +145,12 @@ class BatchSimulator(work_units.Simulator, Generic[C]):
                 raise ScenarioError([(("dtype",), f"float32 does not resolve {small}; use float64")])
             if self.choose_engine(cell) is weight_vector_engine:
                 run = f"a run with the weight vectors of N = {cell.N:g}, K = {cell.K}"
-                work_units.check_run_memory(
+                check_run_memory(
                     "N", run, self.count_vector_engine_bytes(cell), "`engine: gram` avoids this for Gaussian inputs"
                 )
 
     def _find_rates_lost_in_float32(self, cell: C) -> list[str]:
-        """Return the rates of a cell that float32 does not resolve.
+        """Return the rates of a cell learnt online that float32 does not resolve.
 
         The direct engine's teacher turns in all coordinates, so that only the decay matters.
         """
@@ -157,7 +160,7 @@ class BatchSimulator(work_units.Simulator, Generic[C]):
         return [name for name in names if 0 < getattr(cell, name) < MIN_FLOAT32_RATE_PER_STEP * cell.N]
 
     def insert_best_controls(self, cells: Sequence[Any]) -> Sequence[Any]:
-        """Return the cells, with best controls instead of `optimal` keys."""
+        """Return the cells to simulate in batches, with best controls instead of `optimal` keys."""
         if "control" not in self.scenario.theory_only_variables:
             return cells
         from theory.control.optimal_controls import add_best_controls  # imported late: few runs search for an optimum
@@ -238,7 +241,7 @@ class BatchSimulator(work_units.Simulator, Generic[C]):
         return width
 
     def run_engine(self, unit: BatchUnit[C]) -> EngineRecord:
-        """Run the engine on a unit and return its record (cells, seeds, ...) in float64."""
+        """Run the engine on a batch of seeds and return its record (cells, seeds, ...) in float64."""
         record_jax_use()
         cell, num_seeds = unit.cells[0], unit.seeds.stop - unit.seeds.start
         keys, engine, task = (
@@ -264,7 +267,7 @@ class BatchSimulator(work_units.Simulator, Generic[C]):
 
 
 def make_unit_random_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.ndarray:
-    """Return the random key of each cell's batch.
+    """Return the random key of each cell's batch of seeds.
 
     A key depends on the experiment's key, the cell's parameters and the batch number, but not on a grid position.
     """
@@ -277,3 +280,26 @@ def make_unit_random_keys(scenario: AbstractScenario, unit: BatchUnit[C]) -> np.
 def is_defined_by_statmech(formula: object) -> bool:
     """Return True if statmech defines this rule or activation: user formulas may not accept arrays of parameters."""
     return type(formula).__module__.startswith("statmech.")
+
+
+def check_student_lengths(scenario: Any, unit: BatchUnit[Any], parallel: np.ndarray, perpendicular: np.ndarray) -> None:
+    """Raise `DivergedStudentError` if a length in a batch (cells, seeds, T, K) is NaN or outside the exact range."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.hypot(parallel, np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1)))
+    longest = EXACT_LENGTH_LIMIT_BY_DTYPE[scenario.dtype]
+    exact = np.all((1 / longest < length) & (length < longest), axis=(1, 2, 3))
+    if not exact.all():
+        left = f"a student's length left the range from {1 / longest:g} to {longest:g}, where {scenario.dtype} is exact"
+        raise DivergedStudentError(f"{unit.cells[int(np.argmin(exact))].message_description} has diverged: {left}")
+
+
+def check_float32_precision(scenario: Any, cell: OnlineCell, parallel: np.ndarray, perpendicular: np.ndarray) -> None:
+    """Raise `ScenarioError` if float32 does not resolve the update of a batch's students by one example."""
+    if scenario.t[-1] * cell.N < 0.5:
+        return
+    length = np.sqrt(np.max(parallel**2 + np.diagonal(perpendicular, axis1=-2, axis2=-1)))
+    if length * cell.N > gram_engine.MAX_FLOAT32_LENGTH_PER_STEP * cell.get_rule_at(scenario.t[-1]).eta:
+        small = f"the update by one example at N = {cell.N:g} for a student of length {length:.3g}"
+        raise ScenarioError(
+            [(("dtype",), f"float32 does not resolve {small} ({cell.message_description}); use float64")]
+        )

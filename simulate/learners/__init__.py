@@ -13,6 +13,15 @@ from simulate.learners.learner_interface import DataSetBatch, LearnerTask, Learn
 from statmech.runtime.compiled_programs import enable_jax_cache
 from statmech.runtime.operating_system import record_jax_use
 
+ESTIMATOR_MODULES = {
+    "Perceptron": "simulate.classification.estimators.linear_classifiers",
+    "MinOver": "simulate.classification.estimators.minover_adatron",
+    "AdaTron": "simulate.classification.estimators.minover_adatron",
+    "AttentivePerceptron": "simulate.classification.estimators.attentive",
+    "SparsePerceptron": "simulate.classification.estimators.sparse_perceptron",
+    "margin": "simulate.classification.estimators.linear_classifiers",
+}
+
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Train one learner on all data sets of a batch.
@@ -35,16 +44,6 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     enable_jax_cache()  # the learner's module may be the first to import JAX
     learnt: LearntStudents = learner(batch, task)
     return learnt
-
-
-ESTIMATOR_MODULES = {
-    "Perceptron": "simulate.classification.estimators.linear_classifiers",
-    "MinOver": "simulate.classification.estimators.minover_adatron",
-    "AdaTron": "simulate.classification.estimators.minover_adatron",
-    "AttentivePerceptron": "simulate.classification.estimators.attentive",
-    "SparsePerceptron": "simulate.classification.estimators.sparse_perceptron",
-    "margin": "simulate.classification.estimators.linear_classifiers",
-}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,9 @@
-"""Learners that visit the examples in turn and may stop after any complete epoch, and extremes of arrays.
-
-The minimum and maximum of an array are found slice by slice, so that XLA vectorises the comparisons on a CPU. XLA's
-reductions process elements one by one: at 192 examples a MinOver update took 2.5 times as long.
-"""
+"""Learners that visit the examples in turn and may stop after any complete epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -17,34 +13,6 @@ import numpy as np
 from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents
 from statmech.runtime.compiled_programs import cached_program
 from statmech.students.learners import STOP_REASONS
-
-NUM_EXTREME_SLICES = 8  # must divide the size of every array
-
-
-def vectorised_min(values: jax.Array) -> jax.Array:
-    """Return the minimum of an array (n,).
-
-    >>> float(vectorised_min(jnp.arange(24.0)))
-    0.0
-    """
-    return jnp.min(_reduce_slices(jnp.minimum, values))
-
-
-def vectorised_max(values: jax.Array) -> jax.Array:
-    """Return the maximum of an array (n,)."""
-    return jnp.max(_reduce_slices(jnp.maximum, values))
-
-
-def find_first_min(values: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the minimum and its first index."""
-    lowest = vectorised_min(values)
-    last = values.size - 1
-    return lowest, vectorised_min(jnp.where(values == lowest, jnp.arange(values.size), last))
-
-
-def _reduce_slices(extreme: Callable[[jax.Array, jax.Array], jax.Array], values: jax.Array) -> jax.Array:
-    return reduce(extreme, [*values.reshape(NUM_EXTREME_SLICES, -1)])
-
 
 StrengthStep = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
 StopCondition = Callable[["CyclicStudent", jax.Array], jax.Array]
@@ -114,7 +82,7 @@ def learn_cyclic_batch(
     recorded_visits: jax.Array,
     parameter: jax.Array,
 ) -> tuple[jax.Array, ...]:
-    """Train on all data sets, and return strengths (T, B, P), visits and a mask of stopped runs (T, B).
+    """Train a cyclic learner on data sets, and return strengths (T, B, P), visits and stopped runs (T, B).
 
     Parameters
     ----------

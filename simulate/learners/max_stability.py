@@ -18,7 +18,7 @@ NULL_HULL_DISTANCE_TOL = 1e-8  # from the convex hull to the origin, in units of
 
 
 def compute_max_stability_strengths(z: np.ndarray) -> np.ndarray | None:
-    """Compute the strengths x (P,), scaled to a smallest field of 1.
+    """Compute the strengths x (P,) of maximum stability, scaled to a smallest field of 1.
 
     None if no perceptron is right on all examples z (P, N).
     """

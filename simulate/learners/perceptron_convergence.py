@@ -33,7 +33,7 @@ def is_mistake(field: Any) -> Any:
 
 
 def iterate_mistakes(w: np.ndarray, z: Any, block: int = 64) -> Iterator[tuple[int, np.ndarray]]:
-    """Make one pass over z (P, N), examples times labels, and yield each mistake with the new w.
+    """Make a perceptron's pass over z (P, N), examples times labels, and yield each mistake with the new w.
 
     Rows are dense or sparse. Blocks of examples are evaluated together up to their first mistake. `w` is the student
     before the pass and is not changed.
@@ -95,7 +95,7 @@ def compute_update_history(updates: np.ndarray, direction: np.ndarray) -> Update
 
 
 def find_broken_inequalities(run: UpdateHistory, z: np.ndarray, direction: np.ndarray) -> list[str]:
-    """Return the inequalities that a run violates.
+    """Return the inequalities of convergence proofs that a run of a perceptron violates.
 
     A perceptron satisfies all inequalities.
 

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.learners import max_stability
-from simulate.learners.cyclic_learning import vectorised_max, vectorised_min
 from simulate.learners.learner_interface import (
     DataSetBatch,
     LearnerTask,
@@ -28,6 +27,7 @@ from simulate.learners.learner_interface import (
     get_unpadded_examples,
     one_by_one,
 )
+from simulate.learners.minover import vectorised_max, vectorised_min
 from statmech.numerics.random_numbers import wrap_key_data
 from statmech.runtime.compiled_programs import cached_program
 
@@ -46,7 +46,7 @@ def compute_chain_state(w: jax.Array, columns: jax.Array) -> ChainState:
 
 
 def sweep_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> ChainState:
-    """Update all coordinates of a student in one sweep."""
+    """Update all coordinates of a student in one sweep through its version space."""
     uniform, kind = jax.random.uniform(key, (2, walk[0].size), columns.dtype)
 
     def draw(j: jax.Array, state: ChainState) -> ChainState:
@@ -71,7 +71,7 @@ def sweep_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> C
 def run_chains(
     sweeps: tuple[int, int, int], keys: jax.Array, columns: jax.Array, start: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Run the chain of each data set, and return students (blocks, N) and the cosines of sweeps with the start.
+    """Run the Markov chain of each data set, and return students (blocks, N) and cosines of sweeps with the start.
 
     `sweeps` are the number of discarded sweeps, the number of blocks, and the number of sweeps per block.
     """
@@ -96,7 +96,7 @@ def run_chains(
 
 
 def autocorrelation_time(series: np.ndarray) -> float:
-    r"""Compute the integrated autocorrelation time of a series, :math:`1 + 2\sum_{k\le M}\rho_k`.
+    r"""Compute the integrated autocorrelation time of a Markov chain, :math:`1 + 2\sum_{k\le M}\rho_k`.
 
     M is at least 5 autocorrelation times (Sokal 1997). The result is infinite if the series is too short.
     """

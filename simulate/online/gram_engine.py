@@ -35,7 +35,6 @@ products and LAPACK's QR (`_advance_block_by_matrices`). The distribution is the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -61,7 +60,7 @@ from statmech.inputs.input_distributions import Inputs
 from statmech.numerics.gaussian import Array
 from statmech.numerics.random_numbers import (
     BatchSlice,
-    draw_normal_and_uniform_at,
+    draw_chi,
     draw_normals_and_uniforms,
     fold_in,
     fold_in_key_data,
@@ -124,7 +123,7 @@ def can_split_batch(K: int, teachers: int = 1) -> bool:
 
 
 def choose_steps_per_block(K: int, teachers: int = 1, drifting: bool = False) -> int:
-    """Return the number of steps per block.
+    """Choose the number of steps per block between LQ decompositions of the coordinates.
 
     The LQ decomposition costs K^2 (K + M) per block, the growing basis costs M per step, or 2 M if the teacher moves.
     """
@@ -197,7 +196,7 @@ def simulate_task_batches(
     side_by_side: int = 1,
     fast_compile: bool = False,
 ) -> EngineRecord:
-    """Simulate several tasks like `run`, each from its own key (tasks, 2).
+    """Simulate the students' coordinates for several tasks like `run`, each from its own key (tasks, 2).
 
     The arrays of the record have the shape (tasks, seeds, ...).
 
@@ -252,7 +251,7 @@ def _run_program(
     first_seed: int,
     steps: np.ndarray,
 ) -> list[np.ndarray]:
-    """Run a program that simulates some tasks side by side, and return their record.
+    """Run a program that simulates the coordinates of several tasks side by side, and return their record.
 
     The arrays of the record have the shape (tasks, seeds, ...).
     """
@@ -281,7 +280,7 @@ def pad_recorded_steps(steps: np.ndarray) -> np.ndarray:
 
 
 def choose_compiler_options(program: Any) -> list[dict[str, Any]]:
-    """Return the compiler's options for a program of this engine, or of `simulate.online.grouped_gram_engine`."""
+    """Return the compiler's options for a program of one of the Gram engines."""
     return [WIDE_VECTOR_OPTIONS] + (
         [NO_YNNPACK_COMPILER_OPTIONS]
         if program.dtype == "float32" and program.K <= MAX_STUDENTS_WITHOUT_YNNPACK
@@ -297,7 +296,7 @@ def _choose_gram_options(program: GramProgram) -> list[dict[str, Any]]:
 def _simulate_all_seeds(
     program: GramProgram, problem: GramArguments, students: Array, state: LearnerStateArrays, steps: Array
 ) -> tuple[Array, ...]:
-    """Simulate all seeds of a call and return their record.
+    """Simulate the students' coordinates for all seeds of a call, and return their record.
 
     The record has the students' components parallel and perpendicular to the teachers, and the learner's saved state.
     """
@@ -340,7 +339,7 @@ def _move_seeds_first(arrays: Any) -> Any:
 def _advance_block(
     learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, LearnerStateArrays], None]:
-    """Advance the students (K, n, width) by M steps.
+    """Advance the students' coordinates (K, n, width) by M steps.
 
     Sums are unrolled: XLA reduces inner axes element by element.
     """
@@ -375,7 +374,7 @@ def _advance_block(
 def _advance_batch_step(
     learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, LearnerStateArrays], None]:
-    """Advance the students (K, n, width) by one step of several examples.
+    """Advance the students' coordinates (K, n, width) by one step of several examples.
 
     All examples use the same students, and the step is the mean of their changes.
     """
@@ -435,7 +434,7 @@ def add_in_order(terms: Iterable[Array]) -> Array:
 def _advance_block_by_matrices(
     learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, LearnerStateArrays], None]:
-    """Advance the students (seeds, K, n) by M steps, with matrix products."""
+    """Advance the students' coordinates (seeds, K, n) by M steps, with matrix products."""
     (students, state), (normals, chi, noise, active, block_rates) = carried, xs
     n, M, vectors = students.shape[2], active.size, chi.shape[0]
     z = _make_input_matrices(normals, chi, n)
@@ -470,7 +469,7 @@ def _advance_block_by_matrices(
 
 
 def _make_input_matrices(normals: Array, chi: Array, n: int) -> Array:
-    """Return the rows of `make_input_rows` for many steps, seeds first: (seeds, M, n + M)."""
+    """Return the inputs' coordinates of `make_input_rows` with seeds first: (seeds, M, n + M)."""
     M = chi.shape[0]
     m, axis = jnp.arange(M)[:, None], jnp.arange(n + M)
     packed = jnp.moveaxis(normals, -1, 0)[:, jnp.minimum(m * n + m * (m - 1) // 2 + axis, normals.shape[0] - 1)]
@@ -486,7 +485,7 @@ def _compute_modulations_seeds_first(
     examples: Any,
     block_rates: StepRates | None,
 ) -> tuple[Array, LearnerStateArrays]:
-    """Compute modulations like `compute_block_modulations`, with seeds first: (seeds, K, M).
+    """Compute the modulations (seeds, K, M) of a Gram block like `compute_block_modulations`, with seeds first.
 
     A loop with the batch on the last axis takes 15 to 50 % longer for K >= 20.
     """
@@ -543,7 +542,7 @@ def compute_lq_factor(rows: Array) -> Array:
 def _draw_block_randoms(
     program: GramProgram, problem: GramArguments, learner: OnlineLearner, key: Array, blocks: int
 ) -> tuple[Array, Array, Any]:
-    """Draw the normals, chi variables and learner's noise of several blocks."""
+    """Draw the normals, chi variables and learner's noise of several Gram blocks."""
     N, M, vectors, dtype = problem.N, program.M, program.vectors, program.dtype
     width = program.seeds_per_call * program.tasks
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
@@ -567,7 +566,7 @@ def _draw_block_randoms(
 def _draw_batch_randoms(
     program: GramProgram, problem: GramArguments, learner: OnlineLearner, keys: tuple[Array, Array], blocks: int
 ) -> tuple[Array, Array, Any]:
-    """Draw the normals, chi variables and learner's noise of steps with several examples.
+    """Draw the normals, chi variables and learner's noise of Gram steps with several examples.
 
     The normals of the factor A come before the normals of the inputs; the chis belong to A.
     """
@@ -582,56 +581,6 @@ def _draw_batch_randoms(
     degrees = problem.N - n - jnp.arange(K)[:, None]
     chi = draw_chi(keys[1], degrees, (blocks, K, width), part).astype(dtype)
     return all_normals[:, :count].astype(dtype), chi, noise
-
-
-def draw_chi(key: Array, degrees: Array, shape: tuple[int, ...], batch_part: BatchSlice | None = None) -> Array:
-    r"""Draw exact chi variables :math:`\chi_d = \sqrt{2\Gamma(d/2)}` by rejection (Marsaglia & Tsang 2000).
-
-    `degrees` broadcasts to `shape`, an even number of elements. 0 or fewer degrees give 0, and one degree gives the
-    modulus of a normal. All variables are proposed together. The few uncertain proposals are then tested, and proposed
-    again, one per batch element at a time.
-    """
-    count = math.prod(shape)
-    rows = count // shape[-1] if count // shape[-1] % 2 == 0 else 2
-    degrees = jnp.broadcast_to(degrees, shape).reshape(rows, -1)
-    x, u = (part.reshape(rows, -1) for part in draw_normals_and_uniforms(fold_in(key, 0), shape, shape, batch_part))
-    value, certain, test_proposals = _propose_chi(x, u, degrees)
-    many_uncertain = jnp.sum(~certain) > certain.shape[1]
-    waiting = ~jax.lax.cond(many_uncertain, lambda: certain | test_proposals(), lambda: certain)
-
-    def propose_again(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        attempt, value, waiting = state
-        row = jnp.argmax(waiting, axis=0)  # the first waiting variable of each batch element
-        x, u = draw_normal_and_uniform_at(key, attempt, row, rows, batch_part)
-        proposals, certain, test_proposals = _propose_chi(x, u, jnp.take_along_axis(degrees, row[None], axis=0)[0])
-        # branches like the first proposals, so that XLA rounds both equally
-        is_accepted = jax.lax.cond(jnp.all(certain), lambda: certain, lambda: certain | test_proposals())
-        is_new = waiting & is_accepted & (jnp.arange(rows)[:, None] == row)
-        attempt = jnp.where(is_accepted, 0, attempt + 1).astype(np.uint32)
-        return attempt, jnp.where(is_new, proposals, value), waiting & ~is_new
-
-    state = (jnp.zeros(waiting.shape[1], np.uint32), value, waiting)
-    value = jax.lax.while_loop(lambda state: jnp.any(state[2]), propose_again, state)[1]
-    return jnp.where(degrees > 0, value, 0.0).reshape(shape)
-
-
-def _propose_chi(x: Array, u: Array, degrees: Array) -> tuple[Array, Array, Callable[[], Array]]:
-    """Propose chi variables, and return them with a mask of certain acceptance and Marsaglia's test.
-
-    With :math:`s` = `scale` x the test is u < exp(A), A = 3 `shift` (log(1 + s) - s + s^2/2 - s^3/3), and
-    A >= -`shift` s^4 for |s| < 1/4: the expensive logarithms are almost never computed.
-    """
-    x, shift = x.astype(float), jnp.maximum(degrees, 2) / 2 - 1 / 3
-    s = 1 / jnp.sqrt(9 * shift) * x
-    w = s * (3 + s * (3 + s))  # (1 + s)^3 - 1
-    proposals = jnp.where(degrees == 1, jnp.abs(x), jnp.sqrt(2 * shift * jnp.maximum(1 + w, 0.0)))
-    certain = (degrees <= 1) | (jnp.abs(s) < 0.25) & (u < 1 - shift * s**4)  # one degree is always accepted
-
-    def test_proposals() -> Array:
-        safe = jnp.where(w > -1, w, 0.0)
-        return (w > -1) & (jnp.log(u) < x * x / 2 + shift * (jnp.log1p(safe) - safe))
-
-    return proposals, certain, test_proposals
 
 
 def _make_initial_students(task: EngineTask, keys: np.ndarray, num_seeds: int) -> np.ndarray:

@@ -44,7 +44,6 @@ from simulate.online.gram_engine import (
     compute_lq_factor,
     compute_rotation_gain,
     dot_rows_with_axis,
-    draw_chi,
     make_input_rows,
     pad_recorded_steps,
 )
@@ -61,6 +60,7 @@ from simulate.online.learning_steps import (
 from statmech.inputs.covariance_modes import Modes, compute_group_sizes
 from statmech.numerics.gaussian import Array
 from statmech.numerics.random_numbers import (
+    draw_chi,
     draw_normals_and_uniforms,
     fold_in,
     fold_in_key_data,
@@ -70,6 +70,11 @@ from statmech.numerics.random_numbers import (
 from statmech.parameters.parameter_fields import RealParameterFamily
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.compiled_programs import CachedProgram
+
+GROUP_BATCH_SEEDS = 32  # more seeds do not fit into the cache
+GROUP_BLOCKS_PER_DRAW = 8  # drawn together: XLA would compute numbers drawn inside a block twice
+NULL_FIELD_EPSILONS = 100  # machine epsilons: a smaller independent part of a teacher's field is rounding error
+NAME = "order parameters in their exact law at finite N, group by group (simulate.online.grouped_gram_engine)"
 
 
 class GroupStart(NamedTuple):
@@ -84,7 +89,7 @@ class GroupStart(NamedTuple):
 
 
 def draw_group_start(task: EngineTask, modes: Modes, sizes: np.ndarray, seeds: int, key: np.ndarray) -> GroupStart:
-    """Draw the initial teachers and students of a task.
+    """Draw the initial teachers and students of a task, as coordinates in each group of axes.
 
     Parameters
     ----------
@@ -164,13 +169,6 @@ def _orthonormalise(rows: np.ndarray) -> np.ndarray:
     return np.stack(basis)
 
 
-GROUP_BATCH_SEEDS = 32  # more seeds do not fit into the cache
-GROUP_BLOCKS_PER_DRAW = 8  # drawn together: XLA would compute numbers drawn inside a block twice
-NULL_FIELD_EPSILONS = 100  # machine epsilons: a smaller independent part of a teacher's field is rounding error
-
-NAME = "order parameters in their exact law at finite N, group by group (simulate.online.grouped_gram_engine)"
-
-
 @dataclass(frozen=True)
 class GroupProgram:
     """Static arguments of the compiled program.
@@ -225,7 +223,7 @@ def batch(K: int) -> int:
 
 
 def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
-    """Simulate a batch of seeds of a task, and return a part of it, recorded at `steps` (T,).
+    """Simulate a batch of seeds of a task group by group, and return a part of it, recorded at `steps` (T,).
 
     The random numbers derive from a key (2,). The record has the students' components parallel and perpendicular to the
     teachers, as vectors and as fields.
@@ -254,7 +252,7 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
 def _simulate_all_seeds(
     program: GroupProgram, arguments: GroupArguments, carried: GroupBlockState, steps: Array
 ) -> tuple[Any, ...]:
-    """Simulate all seeds and return their record, arrays (T, ..., seeds).
+    """Simulate all seeds in groups of axes of equal variance, and return their record (T, ..., seeds).
 
     The record has the students as vectors, the students as fields, and the learner's saved state.
     """
@@ -291,7 +289,7 @@ def _simulate_all_seeds(
 def _advance_group_block(
     learner: OnlineLearner, scale: Array, sizes: Array, carried: GroupBlockState, xs: tuple[Any, ...]
 ) -> tuple[GroupBlockState, None]:
-    """Advance students and teachers by M steps."""
+    """Advance students and teachers by M steps in each group of axes."""
     (students, teachers, state), (normals, chi, noise, active, block_rates) = carried, xs
     K, n, groups, seeds = students.shape
     M, vectors, first = active.size, chi.shape[0], len(teachers)
@@ -364,7 +362,7 @@ def _draw_group_randoms(
 
 
 def _decompose_students(carried: GroupBlockState, scale: Array) -> tuple[Array, Array, Array]:
-    """Decompose students into components along the teachers' axes and a perpendicular rest.
+    """Decompose the students of all groups into components along the teachers' axes and a perpendicular rest.
 
     Groups are scaled by `scale`. Returns the components (K, M, seeds), the Gram matrix (K, K, seeds) of the rest, and
     the coordinates (M, M, seeds) of the teachers' basis on these axes.

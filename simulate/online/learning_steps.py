@@ -66,6 +66,10 @@ from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.parameters.task_protocols import ProtocolPieces
 from statmech.runtime.compiled_programs import pad_array_length
 
+DEFAULT_INPUTS = Gaussian()
+LearnerStateArrays = Any  # a tree of arrays with students on the first axis
+MIN_FLOAT32_RATE_PER_STEP = 1e-6  # minimum decay/N (Gram engine: also drift/N) in float32 (docs/gram_engine.md)
+
 
 class StepRates(NamedTuple):
     """The rates of a block's M steps, arrays (..., M) or (..., M, width).
@@ -90,7 +94,7 @@ class StepRates(NamedTuple):
 def compute_step_rates(
     changes: TimeDependence, eta: Array, N: Array, first: Array, active: Array, dtype: str
 ) -> StepRates:
-    """Compute the rates of consecutive steps that start at step `first`.
+    """Compute the rates of a block of consecutive learning steps that start at step `first`.
 
     Parameters
     ----------
@@ -140,10 +144,6 @@ def draw_task_masks(uniform: Array, probabilities: Array, tasks: int) -> list[Ar
 def select_task_values(values: Sequence[Array], masks: Sequence[Array]) -> Array:
     """Select for each example the values of its task."""
     return reduce(add, (mask * value for mask, value in zip(masks, values, strict=True)))
-
-
-DEFAULT_INPUTS = Gaussian()
-LearnerStateArrays = Any  # a tree of arrays with students on the first axis
 
 
 class OnlineLearner(ABC):
@@ -241,7 +241,7 @@ class EngineTask:
     batch: int = 1  # number of examples averaged in a step
 
     def numbers(self, which: Any = 0) -> tuple[dict[str, Any], TimeDependence | None]:
-        """Return the parameters and changes of one task, or of the tasks with these indices (width,)."""
+        """Return the parameters and changing step rates of one task, or of the tasks at these indices (width,)."""
 
         def select(values: np.ndarray) -> Any:
             return values[which] if values.ndim == 1 else values[0]
@@ -287,9 +287,6 @@ class EngineRecord(NamedTuple):
     perpendicular_fields: Array | None = None
     teacher_basis_fields: Array | None = None
     weights: Array | None = None
-
-
-MIN_FLOAT32_RATE_PER_STEP = 1e-6  # minimum decay/N (Gram engine: also drift/N) in float32 (docs/gram_engine.md)
 
 
 def compute_drifting_teacher_path(teacher_products: Array, inner: Array, drift: Array, N: Array) -> tuple[Array, Array]:

@@ -191,7 +191,7 @@ class NetworkLearner(OnlineLearner):
         return jnp.where(values < active, 1 / active, 0.0)
 
     def label(self, w: Array, y: Array, noise: Array | None) -> Array:
-        """Compute the noisy output of a teacher with second layer w from its fields."""
+        """Compute the noisy output of a teacher network with second layer w from its fields."""
         output = self.sum_units(w * self.teacher_activation.both(y)[0])
         if self.sign:
             output = jnp.sign(output)
@@ -207,7 +207,7 @@ class NetworkLearner(OnlineLearner):
 
 
 def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
-    """Return the engine's task for a network.
+    """Return the engine's task for a network of two layers.
 
     With `other_cells`, cells of the same program are simulated side by side.
     """
@@ -239,7 +239,7 @@ def make_network_task(cell: NetworkCell, dtype: str, other_cells: Sequence[Netwo
 
 
 def _collect_varying_parameters(cell: NetworkCell) -> dict[str, Any]:
-    """Collect the parameters that may differ between cells simulated by one program."""
+    """Collect the network parameters that may differ between cells simulated by one program."""
     parameters = {
         "parameters": get_real_parameters(cell.activation),
         "teacher_parameters": get_real_parameters(cell.teacher_activation),
@@ -250,7 +250,7 @@ def _collect_varying_parameters(cell: NetworkCell) -> dict[str, Any]:
 
 
 def find_distinct_students(cell: NetworkCell) -> tuple[np.ndarray, np.ndarray]:
-    """Group identical students, and return each group's first student and each student's group (K,)."""
+    """Group identical students of a network, and return each group's first student and each student's group (K,)."""
     if cell.drawn or cell.has_dropout:
         return np.arange(cell.K), np.arange(cell.K)
     R, Q, v = cell.units
@@ -290,7 +290,7 @@ class MultitaskNetworks(NetworkLearner):
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Any], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
-        """Return the modulations f of one step, and the new heads."""
+        """Return the modulations f of a network for one example of a task, and the network's new heads."""
         assert step_rates is not None
         assert step_rates.task_probabilities is not None
         active, (noise, uniform) = example

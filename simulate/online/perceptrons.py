@@ -85,7 +85,7 @@ class PerceptronLearner(OnlineLearner):
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, right: Array, step_rates: StepRates | None
     ) -> tuple[Array, Array]:
-        """Return the modulations f and the students' new squared lengths."""
+        """Return the modulations f of each perceptron and its new squared length."""
         label = jnp.where(y > 0, right, -right)
         length = jnp.sqrt(carry)
         # the normalised field is undefined for length 0: setting it to 0 is wrong only for a rule with a margin > 0
@@ -118,7 +118,7 @@ class TimeDependentFlipPerceptrons(PerceptronsWithFlipUniforms):
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: Any, step_rates: StepRates | None
     ) -> tuple[Array, Array]:
-        """Return the modulations f and the students' new squared lengths."""
+        """Return the modulations f of each perceptron at the present flip rate, and its new squared length."""
         assert step_rates is not None
         active, uniform = example
         right = jnp.where(active, jnp.where(uniform < step_rates.noise, -1.0, 1.0), 0.0).astype(h.dtype)
@@ -132,7 +132,7 @@ class TableRowPerceptrons(PerceptronLearner):
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, right: Array, step_rates: StepRates | None
     ) -> tuple[Array, Array]:
-        """Return the modulations f and the students' new squared lengths.
+        """Return the modulations f of each perceptron for a table row, and its new squared length.
 
         Labels belong to the inputs and do not depend on a teacher's field.
         """
@@ -159,7 +159,7 @@ class ClusterPerceptrons(TableRowPerceptrons):
 
 
 def make_cluster_perceptron_task(cell: OnlineClusterCell) -> EngineTask:
-    """Return the engine's task for perceptrons that learn two clusters online."""
+    """Return the engine's task for perceptron students that learn two clusters online."""
     online_task = make_perceptron_task(cell, "float64")
     parameters = {name: online_task.parameters[name] for name in online_task.parameters}
     parameters |= {name: np.array([value]) for name, value in vars(cell.clusters).items()}
@@ -169,7 +169,7 @@ def make_cluster_perceptron_task(cell: OnlineClusterCell) -> EngineTask:
 
 
 def make_table_row_task(cell: OnlineRowsCell) -> EngineTask:
-    """Return the engine's task for perceptrons that learn the rows of a table online."""
+    """Return the engine's task for perceptron students that learn the rows of a table online."""
     online_task = make_perceptron_task(cell, "float64")
     inputs = SignedRows(cell.inputs.path, cell.inputs.target, cell.inputs.raw)
     return replace(
@@ -178,7 +178,7 @@ def make_table_row_task(cell: OnlineRowsCell) -> EngineTask:
 
 
 def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[OnlineCell] = ()) -> EngineTask:
-    """Return the engine's task for perceptrons that learn online from a teacher.
+    """Return the engine's task for perceptron students that learn online from a teacher.
 
     With `other_cells`, cells of the same program are simulated side by side.
     """
@@ -217,7 +217,7 @@ class MultitaskPerceptrons(PerceptronsWithFlipUniforms):
     def step(
         self, carry: Array, y: Array, h: Array, norm: Array, example: tuple[Array, Array], step_rates: StepRates | None
     ) -> tuple[Array, Array]:
-        """Return the modulation f of one step, and the student's new squared length."""
+        """Return the modulation f of a perceptron for one example of a task, and its new squared length."""
         assert step_rates is not None
         assert step_rates.task_probabilities is not None
         (active, uniform), tasks = example, len(self.rows)

@@ -131,7 +131,7 @@ def estimate_unit_bytes(
 
 
 def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
-    """Simulate a batch of seeds of a task, or a part of it, and record the students at `steps` (T,).
+    """Simulate the weight vectors of a batch of seeds, or a part of it, and record students at `steps` (T,).
 
     The random numbers derive from a key (2,).
     """
@@ -157,7 +157,7 @@ def _simulate_all_seeds(program: VectorProgram, keys: Array, problem: VectorArgu
 
 
 def _simulate_seed(program: VectorProgram, key: Array, problem: VectorArguments, steps: Array) -> tuple[Any, ...]:
-    """Simulate one seed from its key."""
+    """Simulate the weight vectors of one seed from its key."""
     draw = partial(_draw_inputs, program, problem.table)
     learner = program.learner(**problem.parameters, N=program.N)
     start_key, step_key, test_key = jax.random.split(key, 3)
@@ -186,7 +186,7 @@ def _simulate_seed(program: VectorProgram, key: Array, problem: VectorArguments,
 def _make_initial_state(
     program: VectorProgram, key: Array, learner: OnlineLearner, problem: VectorArguments
 ) -> VectorState:
-    """Return the initial teachers' basis and students, drawn or constructed from coordinates."""
+    """Return the initial vectors of the teachers' basis and students, drawn or constructed from coordinates."""
     teachers, N, dtype = program.teachers, program.N, program.dtype
     vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
     axes = program.inputs.axes(N)
@@ -210,7 +210,7 @@ def _scale_to_group_powers(vectors: Array, axes: InputAxes) -> Array:
 
 
 def _orthogonalise_in_groups(vectors: Array, axes: InputAxes) -> Array:
-    """Orthogonalise vectors (n, N) within each group that has at least n axes."""
+    """Orthogonalise weight vectors (n, N) within each group that has at least n axes."""
     assert axes.group is not None
     wide = np.bincount(axes.group)[axes.group] >= len(vectors)
     orthogonal: list[Array] = []
@@ -226,7 +226,7 @@ def _orthogonalise_in_groups(vectors: Array, axes: InputAxes) -> Array:
 
 
 def _orthogonalise(vectors: Array) -> Array:
-    """Return n orthogonal vectors (n, N) of length sqrt(N) that span the same space."""
+    """Return n orthogonal weight vectors (n, N) of length sqrt(N) that span the same space."""
     n, N = vectors.shape
     if n == 1:
         return vectors * (N**0.5 / jnp.linalg.norm(vectors[0]))
@@ -242,7 +242,7 @@ def _advance_block(
     active: Array,
     block_rates: StepRates | None,
 ) -> VectorState:
-    """Advance teachers and students by one block of steps.
+    """Advance the weight vectors of teachers and students by one block of steps.
 
     The learner's state is updated step by step: summing squared lengths again would cost more than both matrix
     products.
@@ -281,7 +281,7 @@ def _advance_batch_step(
     active: Array,
     block_rates: StepRates | None,
 ) -> VectorState:
-    """Advance the students by one step of several examples.
+    """Advance the weight vectors of students by one step of several examples.
 
     All examples use the same students, and the step is the mean of their changes.
     """
@@ -306,7 +306,7 @@ def _advance_batch_step(
 
 
 def _draw_noise(learner: OnlineLearner, key: Array, count: int, dtype: Any) -> Any:
-    """Draw the learner's noise of `count` examples."""
+    """Draw the learner's noise of `count` examples for the engine of weight vectors."""
     uniforms = jax.random.uniform(key, (learner.uniforms_per_step * count,), jnp.float32)
     noise_key = (
         jax.random.fold_in(key, 0) if learner.uniforms_per_step else key
@@ -378,7 +378,7 @@ def _decompose_student_fields(program: VectorProgram, basis: Array, students: Ar
 
 
 def _measure_errors(draw: InputSampler, key: Array, teacher: Array, students: Array) -> Array:
-    """Measure the errors (K + 2,) of the students, their vote and their mean on new inputs."""
+    """Measure the errors (K + 2,) of the students' weight vectors, their vote and their mean on new inputs."""
 
     def wrong(key: Array) -> Array:
         x = draw(key, NUM_ERROR_INPUTS // NUM_ERROR_PARTS)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -465,3 +465,22 @@ TABLE_POPULATIONS: dict[str, type[TablePopulation]] = {
     "table": ResampledTablePopulation,
     "held_out": HeldOutRowsPopulation,
 }
+
+
+def describe_table_diagnoses(diagnoses: Mapping[str, dict[str, Any]]) -> list[str]:
+    """Return remarks on omitted columns, and on tables outside the valid range of theory.
+
+    Parameters
+    ----------
+    diagnoses
+        The diagnosis of each table, by its name.
+    """
+    return [line for name, diagnosis in diagnoses.items() for line in _describe_diagnosis(name, diagnosis)]
+
+
+def _describe_diagnosis(name: str, diagnosis: dict[str, Any]) -> list[str]:
+    """Return the remarks on one table of real data, from its diagnosis."""
+    constant = diagnosis["constant_columns"]
+    subject = "1 constant column is" if constant == 1 else f"{constant} constant columns are"
+    columns = [f"{subject} omitted, and {diagnosis['columns']} are inputs"] if constant else []
+    return [f"{name}: {sentence}" for sentence in (*columns, *diagnosis["warnings"].splitlines())]

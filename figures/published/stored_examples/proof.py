@@ -19,7 +19,7 @@ from matplotlib.ticker import MultipleLocator
 
 from figures.panels import add_panel_letters, draw_legend_below, make_figure, set_log_axes
 from figures.style import CURVE_COLOURS, NO_LEGEND_GID, choose_drawn_steps
-from simulate.learners.learner_interface import draw_data_set as draw_examples
+from simulate.kinds.stored_examples import draw_data_set
 from simulate.learners.perceptron_convergence import UpdateHistory, compute_update_history
 from statmech.errors import ConfigError
 from statmech.stores.dataset import scenario_from_dataset
@@ -166,7 +166,7 @@ def _make_separable_runs(simulation: xr.Dataset) -> list[PerceptronRun]:
     key, P, flip = scenario_from_dataset(simulation).key, int(simulation.P), float(simulation.flip)
     runs = []
     for seed, visits, strengths in zip(simulation.seed.values, visits_by_seed, best_strengths, strict=True):
-        z = draw_examples(key, int(seed), int(simulation.N), P, flip).z
+        z = draw_data_set(key, int(seed), int(simulation.N), P, flip).z
         if np.isfinite(strengths).all():
             runs.append(_make_perceptron_run(z, np.diff(visits[:, :P], axis=0), strengths[:P] @ z))
     if not runs:

@@ -32,7 +32,7 @@ from matplotlib.patches import Circle, Patch
 from figures.legends import make_line_handle
 from figures.panels import add_panel_letters, draw_legend_below
 from figures.style import NO_LEGEND_GID, PAGE_WIDTH, SMALL_FONT_SIZE, apply_style, choose_drawn_steps, get_curve_style
-from simulate.learners.learner_interface import draw_data_set as data_set
+from simulate.kinds.stored_examples import draw_data_set
 from statmech.errors import ConfigError
 from statmech.stores.dataset import scenario_from_dataset
 
@@ -211,7 +211,7 @@ def make_walks(simulation: xr.Dataset) -> list[MinOverWalk]:
 
 def _make_walk(cell: xr.Dataset, key: int) -> MinOverWalk:
     P = int(cell.P)
-    data = data_set(key, int(cell.seed), 3, P, float(cell.flip))
+    data = draw_data_set(key, int(cell.seed), 3, P, float(cell.flip))
     strengths = cell.strengths.isel(example=slice(P)).transpose("learner", "updates", "example")
     walk, best = (strengths.sel(learner=name).values @ data.z / 3 for name in ("minover", "max_stability"))
     return MinOverWalk(data.teacher, data.z, walk, best[-1], cell.updates.values)
