@@ -14,7 +14,7 @@ from simulate.run import remarks
 from statmech import LOSSES, ConfigError, Descent, Risk, ScenarioError
 from statmech.cli.jobs import job_from_source
 from statmech.cli.options import ConfigOptions
-from statmech.config import user_files
+from statmech.config import user_class_checks
 from statmech.convex.descent_methods import DESCENTS, Gradient, HeavyBall, Nesterov, compute_max_stable_eta
 from statmech.convex.losses import DESCENT_LOSSES, DESCENT_ONLY_LOSSES, Huber, Square
 from statmech.keys.scenario import find_used_classes
@@ -285,9 +285,9 @@ def test_a_descent_of_a_user_must_be_linear_or_act_on_single_weights():
         for kind, why in refused.items():
             DESCENTS["mine"] = kind
             with pytest.raises(ConfigError, match=f'the descent "mine": .*{why}'):
-                user_files.check_plugin_descent("mine")
+                user_class_checks.check_plugin_descent("mine")
         DESCENTS["mine"] = OfOneWeight
-        user_files.check_plugin_descent("mine")
+        user_class_checks.check_plugin_descent("mine")
     finally:
         del DESCENTS["mine"]
 

@@ -1,6 +1,6 @@
 """The pages of the explorer: initial config, sliders and views of every kind of scenario.
 
-`PAGES` is keyed by the name of the kind (`statmech.keys.kind_registry.get_kinds`). A kind outside the package gets a
+`PAGES` is keyed by the name of the kind (`statmech.keys.scenario.get_kinds`). A kind outside the package gets a
 page by one more entry (docs/howto/own_scenario.md).
 """
 

@@ -11,9 +11,9 @@ from simulate.kinds.online_perceptron import check_float32_precision, check_stud
 from simulate.kinds.seed_batches import BatchSimulator, BatchUnit
 from simulate.online import perceptrons
 from simulate.online.learning_steps import EngineTask
-from statmech.keys.initial_states import factorise_gram
 from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
 from statmech.stores.dataset import compute_student_order_parameters
+from statmech.students.order_parameters import factorise_gram
 
 
 class Simulator(BatchSimulator[OnlineTaskCell]):

@@ -1,7 +1,6 @@
-"""Checks of the losses, descents, teachers and weight distributions that users add.
+"""Checks of the rules, activations, losses, descents, teachers and weight distributions that users add.
 
-Classes: each check tests the properties that a class declares, and returns the reason why the class cannot be used, or
-None.
+Classes: each check tests the properties that a class declares, and finds the reason why the class cannot be used.
 
 Functions: undeclared jumps and wrong derivatives are found numerically.
 """
@@ -10,18 +9,33 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
-from statmech.convex.descent_methods import Descent
-from statmech.convex.losses import Loss
-from statmech.convex.teachers import LabelTeacher, Teacher
-from statmech.convex.weight_distributions import WeightDistribution
+from statmech.convex.descent_methods import DESCENTS, Descent
+from statmech.convex.losses import LOSSES, Loss
+from statmech.convex.teachers import TEACHERS, LabelTeacher, Teacher
+from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS, WeightDistribution
+from statmech.errors import ConfigError, ScenarioError
 from statmech.numerics.gaussian import make_clipped_composite_rule, normal_density
+from statmech.parameters.parameter_fields import get_parameters
+from statmech.runtime.devices import use_cpu_double_precision
+from statmech.students.activations import ACTIVATIONS, Activation
+from statmech.students.rules import RULES
 
 MAX_TEST_FIELD = 8.0  # functions are tested at fields and stabilities up to this magnitude
 FINITE_DIFFERENCE_STEP, DECLARED_SLOPE_TOL = 1e-6, 1e-4  # for finite differences
 MIN_JUMP_HEIGHT, MAX_JUMP_WIDTH = 1e-3, 1e-9  # a larger change over a smaller width is a jump
+WIDE_RANGE_TEST_FIELDS = np.append(
+    -np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61)
+)  # small penalties lead to large fields
+DECLARED_PROPERTY_TOL = 1e-9  # for slopes and averages, relative to 1 + their magnitude
+FIELD_MEAN_DIFFERENCE_STEP = 1e-5  # for finite differences with respect to the mean field
+TEST_FIELD_MEANS = np.array([[-1.5], [0.0], [0.7]])
+TEST_FIELD_VARIANCES = np.array([0.05, 0.5, 2.0])
+ARRAY_BRANCH_HINT = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
 
 
 def list_smooth_intervals(kinks: Iterable[float]) -> Iterator[tuple[float, float]]:
@@ -68,15 +82,6 @@ def find_wrong_slope(
         if wrong.any():
             return float(x[wrong][0])
     return None
-
-
-WIDE_RANGE_TEST_FIELDS = np.append(
-    -np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61)
-)  # small penalties lead to large fields
-DECLARED_PROPERTY_TOL = 1e-9  # for slopes and averages, relative to 1 + their magnitude
-FIELD_MEAN_DIFFERENCE_STEP = 1e-5  # for finite differences with respect to the mean field
-TEST_FIELD_MEANS = np.array([[-1.5], [0.0], [0.7]])
-TEST_FIELD_VARIANCES = np.array([0.05, 0.5, 2.0])
 
 
 def find_loss_problem(loss: Loss) -> str | None:
@@ -287,3 +292,137 @@ def find_weights_problem(weights: WeightDistribution) -> str | None:
     if abs(square - 1) > DECLARED_PROPERTY_TOL:
         return f"its mean square must be 1, not {square:.6g}"
     return None
+
+
+def check_plugin_rule(name: str) -> None:
+    """Check a rule at its default parameters in NumPy and JAX, or raise `ConfigError`.
+
+    >>> check_plugin_rule("adatron")
+    """
+    import jax
+
+    with (
+        _convert_plugin_failures(f'the rule "{name}"', _make_tracing_hint("stabilities", "kappa")),
+        use_cpu_double_precision(),
+    ):
+        rule = RULES[name]()
+        get_parameters(rule)
+        str(rule.label)
+        rule.g(np.linspace(-8, 8, 9), 1.0)
+        jax.eval_shape(rule.g, *[jax.ShapeDtypeStruct((2,), np.float32)] * 2)
+        jump_position = find_jump(lambda kappa: rule.g(kappa, 1.0), rule.kinks)
+    if jump_position is not None:
+        raise ConfigError(f'the rule "{name}": g jumps at stability {jump_position:.3g}, which is not among its kinks')
+
+
+def check_plugin_activation(name: str) -> None:
+    """Check an activation at its default parameters in NumPy and JAX, or raise `ConfigError`.
+
+    >>> check_plugin_activation("relu")
+    """
+    import jax
+
+    with (
+        _convert_plugin_failures(f'the activation "{name}"', _make_tracing_hint("fields", "x")),
+        use_cpu_double_precision(),
+    ):
+        activation = ACTIVATIONS[name]()
+        get_parameters(activation)
+        str(activation.label)
+        traced = jax.eval_shape(activation.both, jax.ShapeDtypeStruct((2, 9), np.float32))
+        results = (traced, activation.both(np.linspace(-8, 8, 18).reshape(2, 9)))
+        problem = None
+        if any([np.shape(array) for array in jax.tree.leaves(result)] != [(2, 9)] * 2 for result in results):
+            problem = "both(x) must return two arrays of the shape of x, g and its derivative"
+        problem = problem or _describe_wrong_derivative(activation)
+    if problem is not None:
+        raise ConfigError(f'the activation "{name}": {problem}')
+
+
+def check_plugin_loss(name: str) -> None:
+    """Check that a loss is convex and has the properties it declares, or raise `ConfigError`.
+
+    >>> check_plugin_loss("huber")
+    """
+    _check_convex_plugin("loss", LOSSES, name, find_loss_problem)
+
+
+def check_plugin_descent(name: str) -> None:
+    """Check that a descent is linear in the weights, or raise `ConfigError`.
+
+    >>> check_plugin_descent("nesterov")
+    """
+    _check_convex_plugin("descent", DESCENTS, name, find_descent_problem)
+
+
+def check_plugin_teacher(name: str) -> None:
+    """Check that a teacher has the properties it declares, or raise `ConfigError`.
+
+    >>> check_plugin_teacher("probit")
+    """
+    _check_convex_plugin("teacher", TEACHERS, name, find_teacher_problem)
+
+
+def check_plugin_weight_distribution(name: str) -> None:
+    """Check that a distribution of weights has mean square 1, or raise `ConfigError`.
+
+    >>> check_plugin_weight_distribution("sparse")
+    """
+    _check_convex_plugin("distribution of weights", WEIGHT_DISTRIBUTIONS, name, find_weights_problem)
+
+
+def _check_convex_plugin(
+    noun: str, kinds: dict[str, Any], name: str, find_problem: Callable[[Any], str | None]
+) -> None:
+    """Check a registered class of `statmech.convex` at its default parameters with `find_problem`."""
+    with _convert_plugin_failures(f'the {noun} "{name}"', ARRAY_BRANCH_HINT):
+        thing = kinds[name]()
+        get_parameters(thing)
+        str(thing.label)
+        problem = find_problem(thing)
+    if problem is not None:
+        raise ConfigError(f'the {noun} "{name}": {problem}')
+
+
+@contextmanager
+def _convert_plugin_failures(subject: str, hint: str) -> Iterator[None]:
+    """Convert a failure in a user's class to a `ConfigError` that names the class.
+
+    The hint is appended if the failure is a branch on an array.
+    """
+    try:
+        yield
+    except ScenarioError as problem:
+        raise ConfigError(f"{subject}: {problem}") from None
+    except Exception as failure:
+        message = str(failure).splitlines()[0]
+        branches = "Tracer" in type(failure).__name__ or "truth value" in str(failure)
+        raise ConfigError(f"{subject}: {type(failure).__name__}: {message}{hint if branches else ''}") from None
+
+
+def _make_tracing_hint(arrays: str, variable: str) -> str:
+    """Return a hint on how to write functions of arrays for tracing by JAX."""
+    instead = f"write step(-{variable}) for `if {variable} < 0`"
+    functions = f"get_array_module({variable}).tanh({variable}) for np.tanh({variable})"
+    return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}"
+
+
+def _describe_wrong_derivative(activation: Activation) -> str | None:
+    """Describe a jump outside the kinks or a wrong derivative, or return None for a correct activation."""
+    g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
+    for function, description in ((g, "g jumps"), (derivative, "g bends")):
+        if (position := find_jump(function, activation.kinks)) is not None:
+            return f"{description} at field {position:.3g}, which is not among its kinks"
+    if (position := find_wrong_slope(g, derivative, activation.kinks)) is not None:
+        return f"the second array that both returns is not the derivative of g at field {position:.3g}"
+    return None
+
+
+REGISTRY_CHECKS: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
+    (RULES, check_plugin_rule),
+    (ACTIVATIONS, check_plugin_activation),
+    (LOSSES, check_plugin_loss),
+    (DESCENTS, check_plugin_descent),
+    (TEACHERS, check_plugin_teacher),
+    (WEIGHT_DISTRIBUTIONS, check_plugin_weight_distribution),
+)

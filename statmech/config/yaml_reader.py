@@ -20,6 +20,10 @@ from ruamel.yaml.reader import ReaderError
 
 MAX_YAML_VALUES, MAX_YAML_DEPTH = 25_000, 20  # keys count as values, and each alias as its full content
 MAX_YAML_LINES = 100_000  # including empty lines and comments
+MAX_QUOTED_LINE_LENGTH = 60  # characters
+YAML_KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
+MISSING_COLON_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
+LineMessage = tuple[int | None, str]  # line number from 1, if known, and message
 
 
 class YamlSizeError(MarkedYAMLError):
@@ -82,13 +86,6 @@ class BoundedYamlParser(RoundTripParser):
         self._values += values
         if self._values > MAX_YAML_VALUES:
             raise YamlSizeError(problem=f"contains more than {MAX_YAML_VALUES:,} values", problem_mark=event.start_mark)
-
-
-MAX_QUOTED_LINE_LENGTH = 60  # characters
-YAML_KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
-MISSING_COLON_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
-
-LineMessage = tuple[int | None, str]  # line number from 1, if known, and message
 
 
 @dataclass(frozen=True)

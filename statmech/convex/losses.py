@@ -56,7 +56,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from statmech.errors import ScenarioError
-from statmech.parameters.parameter_fields import parameter, reset_inherited_attributes
+from statmech.parameters.parameter_fields import parameter
+from statmech.runtime.user_code import reset_inherited_attributes
 
 SLOPE_DEPENDENT_ATTRIBUTES = ("kinks", "bends", "equation", "closed_prox", "largest_curvature")
 SYMMETRY_TEST_POINTS = np.geomspace(1e-3, 30, 12)  # an even loss equals its mirror image at these points

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from statmech.errors import Problem, ScenarioError, format_unknown_name
 from statmech.keys.error_messages import explain_problems
 from statmech.keys.figure_key import Composition
-from statmech.keys.key_types import PARAMETER_ADAPTERS, PARAMETERS, TIME_FUNCTION_ADAPTER, Whole, describe_field
+from statmech.keys.key_types import PARAMETER_ADAPTERS, PARAMETERS, Whole, describe_field
 from statmech.keys.sweep_grid import (
     MAX_AXIS_VALUES,
     MAX_CELLS_PER_STORE,
@@ -34,6 +34,7 @@ from statmech.keys.sweep_grid import (
     expand_zip_groups,
     is_axis,
 )
+from statmech.keys.time_dependent_keys import TIME_FUNCTION_ADAPTER
 from statmech.keys.variables import Variable
 from statmech.parameters.parameter_fields import (
     ConfigKey,
@@ -44,6 +45,21 @@ from statmech.parameters.parameter_fields import (
 )
 
 DEFAULT_SECONDS_PER_RUN = 1e-2  # for kinds that do not estimate their run time
+TYPE_DESCRIPTIONS = ((NameOrAxis, "str or a list"), (IntegerOrAxis, "int or a list"), (NumberOrAxis, "float or a list"))
+DOCTEST_PROMPT = ">>> "
+MAX_SEEDS_PER_GRID_POINT = 10**9  # larger values must be typos
+COMMON_COORDINATES = {"seed": ConfigKey("seed", "independent run", int)}
+RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # used in every dataset or store
+INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields of the class that no config contains
+FigureNameOrSection = Annotated[  # a string names a published figure, a section composes one
+    Any,
+    PydanticTypeOverride(
+        Annotated[
+            Annotated[str, Tag("word")] | Annotated[Composition, Tag("given")],
+            Discriminator(lambda given: "given" if isinstance(given, dict | Composition) else "word"),
+        ]
+    ),
+]
 
 
 class ScenarioDefaults(Grid):
@@ -148,14 +164,21 @@ class ScenarioDefaults(Grid):
         return self.equations
 
     @classmethod
+    def classes(cls) -> Mapping[str, type]:
+        """Return all classes whose parameters are keys, by name.
+
+        If two keys share the name of a class, the name under the second key gets this key as a suffix.
+        """
+        further = [
+            (key, name, kind) for key, kinds in cls.FURTHER_CLASS_CHOICES.items() for name, kind in kinds.items()
+        ]
+        return {**cls.KINDS, **{f"{name} ({key})" if name in cls.KINDS else name: kind for key, name, kind in further}}
+
+    @classmethod
     def get_equation(cls, name: str) -> str:
         """Return the LaTeX equation of a class of this name, or an empty string."""
         equation: str = getattr(cls.classes()[name], "equation", "")
         return equation
-
-
-TYPE_DESCRIPTIONS = ((NameOrAxis, "str or a list"), (IntegerOrAxis, "int or a list"), (NumberOrAxis, "float or a list"))
-DOCTEST_PROMPT = ">>> "
 
 
 def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> str:
@@ -219,21 +242,6 @@ def _describe_type_and_default(field: FieldInfo) -> str:
         return form or "list"
     default = f"default {_get_default(field)!r}"
     return f"{form}, {default}" if form else default
-
-
-MAX_SEEDS_PER_GRID_POINT = 10**9  # larger values must be typos
-COMMON_COORDINATES = {"seed": ConfigKey("seed", "independent run", int)}
-RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # used in every dataset or store
-INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields of the class that no config contains
-FigureNameOrSection = Annotated[  # a string names a published figure, a section composes one
-    Any,
-    PydanticTypeOverride(
-        Annotated[
-            Annotated[str, Tag("word")] | Annotated[Composition, Tag("given")],
-            Discriminator(lambda given: "given" if isinstance(given, dict | Composition) else "word"),
-        ]
-    ),
-]
 
 
 class ConfigKeys(ScenarioDefaults, BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from pydantic import (
@@ -23,15 +23,28 @@ from statmech.keys.error_messages import explain_problems
 from statmech.keys.sweep_grid import PydanticTypeOverride
 from statmech.keys.variables import DIMS_AVERAGED_IN_FIGURES, DIMS_HIDDEN_IN_FIGURES, NETWORK_UNIT_DIMS, Variable
 
-if TYPE_CHECKING:
-    from statmech.keys.scenario import AbstractScenario
-
-
 _NAME_OR_LIST_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _SINGLE_NAME_CONVERTER = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
 NameTuple = Annotated[
     Any, PydanticTypeOverride(Annotated[tuple[str, ...], _SINGLE_NAME_CONVERTER, WithJsonSchema(_NAME_OR_LIST_SCHEMA)])
 ]
+
+
+class FigureScenario(Protocol):
+    """The members of a scenario that decide which figures its results allow."""
+
+    def axis_values(self) -> dict[str, Any]: ...
+    def axis_names(self) -> list[str]: ...
+    @property
+    def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]: ...
+    @property
+    def shape(self) -> dict[str, int]: ...
+    @property
+    def recorded_coordinates(self) -> dict[str, np.ndarray]: ...
+    @property
+    def variables(self) -> dict[str, Variable]: ...
+    @property
+    def theory_only_variables(self) -> dict[str, Variable]: ...
 
 
 class Composition(BaseModel):
@@ -84,7 +97,7 @@ class Composition(BaseModel):
         name_parts = [part for prefix, names in given_names.items() if names for part in (prefix, *names)]
         return "_".join(prefix for prefix in name_parts if prefix) or "overlay"
 
-    def problems(self, scenario: AbstractScenario) -> Iterator[Problem]:
+    def problems(self, scenario: FigureScenario) -> Iterator[Problem]:
         """Find the keys of this figure that the results of a scenario do not support, with reasons.
 
         Parameters
@@ -134,7 +147,7 @@ series, split, over, points, fit.
         raise ConfigError("\n".join(lines).replace("a key of a config", "a key of figure")) from None
 
 
-def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
+def find_drawable_axes(scenario: FigureScenario) -> dict[str, str]:
     """Map the axes with several values that a figure can show to their dimensions.
 
     >>> from statmech import Scenario
@@ -147,7 +160,7 @@ def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
     return several | {dim: dim for dim, values in get_drawable_coordinates(scenario).items() if values.size > 1}
 
 
-def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray]:
+def get_drawable_coordinates(scenario: FigureScenario) -> dict[str, np.ndarray]:
     """Return the recorded coordinates that can form an x axis, such as times."""
     return {
         dim: np.asarray(values)
@@ -156,7 +169,7 @@ def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray
     }
 
 
-def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
+def find_drawable_variables(scenario: FigureScenario) -> dict[str, Variable]:
     """Find the variables that a figure can show: numbers with at most one value per student.
 
     The overlaps of single units are excluded.
@@ -171,7 +184,7 @@ def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
 
 
 def _find_x_axis_problems(
-    x: str | None, scenario: AbstractScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
+    x: str | None, scenario: FigureScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
 ) -> Iterator[Problem]:
     """Find the reason why a key or variable cannot be the x axis."""
     if x is None or x in axis_dims or x in variables:
@@ -183,7 +196,7 @@ def _find_x_axis_problems(
         yield ("x",), format_unknown_name(x, "an axis or a variable of these results", [*axis_dims, *variables])
 
 
-def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables: dict[str, Variable]) -> Iterator[str]:
+def _explain_unusable_variable(name: str, scenario: FigureScenario, variables: dict[str, Variable]) -> Iterator[str]:
     """Explain why a figure cannot show a variable."""
     variable = scenario.variables.get(name)
     if variable is not None and {*variable.dims} & {*NETWORK_UNIT_DIMS}:
@@ -194,7 +207,7 @@ def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables:
         yield format_unknown_name(name, "a variable of these results", variables)
 
 
-def _explain_unusable_axis(name: str, scenario: AbstractScenario, axis_dims: dict[str, str]) -> str:
+def _explain_unusable_axis(name: str, scenario: FigureScenario, axis_dims: dict[str, str]) -> str:
     """Explain why an axis cannot distinguish the curves of a figure."""
     if name in scenario.axis_names() or name in get_drawable_coordinates(scenario):
         several = _format_names(axis_dims, "axes with several")

@@ -29,7 +29,7 @@ from statmech.errors import quote_value
 from statmech.keys.key_types import Number, make_name_validator
 from statmech.keys.sweep_grid import PydanticTypeOverride, make_value_or_list_type
 from statmech.students.activations import ACTIVATIONS
-from statmech.students.order_parameters import lowest_cosine_eigenvalue
+from statmech.students.order_parameters import is_positive_semidefinite, lowest_cosine_eigenvalue
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
@@ -44,6 +44,9 @@ MAX_STUDENT_LENGTH_BY_DTYPE = {"float64": 1e100, "float32": 1e10}
 LengthOrList = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Positive, tuple[Positive, ...]))]
 CosineOrList = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Cosine, tuple[Cosine, ...]))]
 CosineOrMatrix = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Cosine, tuple[tuple[Cosine, ...], ...]))]
+NUMBER_SCHEMA = {"type": "number"}
+NUMBER_LIST_SCHEMA = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
+MATRIX_SCHEMA = {"type": "array", "items": NUMBER_LIST_SCHEMA, "minItems": 1}
 
 
 class OrderParameters(NamedTuple):
@@ -161,13 +164,6 @@ def _abbreviate_value(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-EIGENVALUE_TOL = 1e-12  # rounding error of eigenvalues, relative to the largest
-
-NUMBER_SCHEMA = {"type": "number"}
-NUMBER_LIST_SCHEMA = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
-MATRIX_SCHEMA = {"type": "array", "items": NUMBER_LIST_SCHEMA, "minItems": 1}
-
-
 def _make_array_or_keyword_reader(keyword: str) -> Any:
     """Return a validator that converts arrays to lists, and the keyword to 1."""
 
@@ -281,7 +277,7 @@ class TeacherSection(ConfigSection):
         sentences = (
             sentences or _find_asymmetry_problems("T", self.T) or _find_overflow_problems(dtype, T=self.T, w=self.w)
         )
-        if not sentences and not _is_positive_semidefinite(self.compute_matrices(M)[0]):
+        if not sentences and not is_positive_semidefinite(self.compute_matrices(M)[0]):
             sentences = ["T is not positive semidefinite, so no teacher units have these products"]
         return sentences
 
@@ -392,7 +388,7 @@ class NetworkStart(ConfigSection):
         if sentences:
             return sentences
         units = self.compute_start(K, M)
-        if not _is_positive_semidefinite(np.block([[T, units.R.T], [units.R, units.Q]])):
+        if not is_positive_semidefinite(np.block([[T, units.R.T], [units.R, units.Q]])):
             return [
                 f"no {K} student units have these Q and R with the teacher's T: the Gram matrix of all units would "
                 "not be positive semidefinite (for one teacher unit, |R| is at most sqrt(Q T))"
@@ -408,23 +404,6 @@ def make_learnt_start(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
     return NetworkStart.model_validate({"R": R, "Q": Q, "v": v})
 
 
-def factorise_gram(gram: np.ndarray) -> np.ndarray:
-    """Return a lower triangular C (n, n) with C C^T = gram, which can be singular.
-
-    >>> factorise_gram(np.array([[1.0, 1.0], [1.0, 1.0]]))
-    array([[1., 0.],
-           [1., 0.]])
-    """
-    n = len(gram)
-    rest, scale = _compute_cosines_and_lengths(gram)
-    rows = np.zeros((n, n))
-    for k in range(n):
-        if rest[k, k] > EIGENVALUE_TOL * n:
-            rows[:, k] = rest[:, k] / np.sqrt(rest[k, k])
-            rest = rest - np.outer(rows[:, k], rows[:, k])
-    return np.tril(rows) * scale[:, None]
-
-
 def is_permutation_symmetric(matrix: np.ndarray) -> bool:
     """Return True if all diagonal entries are equal, and all off-diagonal entries are equal.
 
@@ -438,18 +417,6 @@ def is_permutation_symmetric(matrix: np.ndarray) -> bool:
 def _expand_matrix(value: Any, n: int) -> np.ndarray:
     """Return a matrix (n, n), or a number times the identity."""
     return np.asarray(value, float) if isinstance(value, tuple) else float(value) * np.eye(n)
-
-
-def _is_positive_semidefinite(gram: np.ndarray) -> bool:
-    """Return True if a Gram matrix is positive semidefinite, up to rounding."""
-    return bool(np.linalg.eigvalsh(_compute_cosines_and_lengths(gram)[0])[0] >= -EIGENVALUE_TOL * len(gram))
-
-
-def _compute_cosines_and_lengths(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cosines (n, n) and lengths (n,) of vectors, leaving products with a zero vector unchanged."""
-    scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
-    unit = np.where(scale > 0, scale, 1.0)
-    return gram / np.outer(unit, unit), scale
 
 
 def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], size_names: str) -> list[str]:

@@ -26,6 +26,14 @@ from statmech.keys.sweep_grid import Grid, NumberOrAxis, axis_of, ensure_tuple
 
 MAX_EXACT_INTEGER = 2**53  # larger integers are not exact in float64
 AlphaAxis = Annotated[NumberOrAxis, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
+InputsAxis = Annotated[
+    Any,
+    axis_of(
+        Annotated[Any, AfterValidator(inputs_from_config), PlainSerializer(inputs_to_config)],
+        {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
+        spaced=False,
+    ),
+]
 
 
 def explain_bad_example_count(alpha: float, N: int) -> str | None:
@@ -49,16 +57,6 @@ def compute_example_counts(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]
     dims = [dim for dim, group in scenario.dimensions.items() if {"alpha", "N"} & set(group)]
     P = [round(values["alpha"] * values["N"]) for values in scenario.iterate_combinations("alpha", "N")]
     return tuple(dims), np.reshape(np.array(P, int), [scenario.shape[dim] for dim in dims])
-
-
-InputsAxis = Annotated[
-    Any,
-    axis_of(
-        Annotated[Any, AfterValidator(inputs_from_config), PlainSerializer(inputs_to_config)],
-        {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
-        spaced=False,
-    ),
-]
 
 
 def make_inputs_field(description: str = "distribution of the inputs") -> Any:

@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, TypeAdapter, WithJsonSchema
 
 from statmech.errors import format_unknown_name, quote_value
-from statmech.keys.controlled_keys import make_time_function_type
 from statmech.keys.sweep_grid import (
     IntegerOrAxis,
     NumberOrAxis,
@@ -48,9 +47,6 @@ FlipAxis = Annotated[
     NumberOrAxis, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ]
 NonnegativeAxis = Annotated[NumberOrAxis, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
-TIME_FUNCTION_ADAPTER: TypeAdapter[Any] = TypeAdapter(
-    Annotated[Any, make_time_function_type(Number, {}, is_optimisable=True)]
-)
 PARAMETER_ADAPTERS: dict[type, TypeAdapter[Any]] = {  # keyed by the declared type; integers are validated as floats
     type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))

@@ -41,6 +41,11 @@ LOSSES_WITHOUT_MINIMUM = dict.fromkeys(
     DESCENT_ONLY_LOSSES, "its minimum is w = 0: it learns only by descent (`descent: gradient`)"
 )
 EXAMPLE_COUNT_COORDINATE = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
+# Seconds per operation on one core, for P N m + m^3 operations with m = min(N, P), and minimum seconds. Medians at
+# N = 400 and 800, alpha = 0.5 to 8, lam = 0 to 1 (Intel Xeon, 23 November 2026). Single runs take half to twice as
+# long, with an l1 norm up to five times. The minimum for kinks: AMD EPYC, 25 November 2026
+SMOOTH_FIT_SECONDS, KINKED_FIT_SECONDS, L1_FIT_SECONDS, MIN_FIT_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
+MIN_KINKED_FIT_SECONDS = 8e-3
 
 
 def _validate_lam(lam: Any) -> float | str:
@@ -340,13 +345,6 @@ def make_penalty(values: dict[str, Any]) -> Penalty:
     """Return the penalty at a grid point."""
     l1_ratio = L1_FRACTIONS_BY_PENALTY[values["penalty"]]
     return Penalty(values["l1_ratio"] if l1_ratio is None else l1_ratio)
-
-
-# Seconds per operation on one core, for P N m + m^3 operations with m = min(N, P), and minimum seconds. Medians at
-# N = 400 and 800, alpha = 0.5 to 8, lam = 0 to 1 (Intel Xeon, 23 November 2026). Single runs take half to twice as
-# long, with an l1 norm up to five times. The minimum for kinks: AMD EPYC, 25 November 2026
-SMOOTH_FIT_SECONDS, KINKED_FIT_SECONDS, L1_FIT_SECONDS, MIN_FIT_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
-MIN_KINKED_FIT_SECONDS = 8e-3
 
 
 def estimate_fit_seconds(loss: Loss, P: int, N: int, has_l1: bool = False) -> float:

@@ -19,8 +19,8 @@ from statmech.convex.losses import DESCENT_LOSSES, L1_FRACTIONS_BY_PENALTY, Squa
 from statmech.errors import Problem
 from statmech.keys.initial_states import Cosine, Finite
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, Number, config_key, make_recorded_axis_type, one_of
-from statmech.keys.learning_rates import OptionalSchedule
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis, axis_of, ensure_tuple, expand_to_list
+from statmech.keys.time_dependent_keys import OptionalSchedule
 from statmech.keys.variables import Variable, make_standard_error_variable
 from statmech.kinds.convex_fit import BEST_PENALTY_KEYWORD, FIT_VARIABLES, FractionAxis, LossCell, LossFit, make_penalty
 
@@ -30,6 +30,12 @@ BATCH_SAMPLINGS = {
     "replacement": "a new random subset of the examples in each step",
 }
 DESCENT_OMITTED_DEFAULTS: dict[str, Any] = {"schedule": None}
+# The deferred engine is faster for fewer steps than this ratio times b N. The measured ratio is 0.5 (batch 1) to 2.5
+# (batch 1/16) if every step has a new direction (N = 400 and 1000, alpha = 2 and 3, AMD EPYC, 25 November 2026). Smooth
+# losses at full batch have fewer directions, so that the ratio is higher
+MAX_DEFERRED_ENGINE_STEP_RATIO = 1.0
+# seconds on one core, from the same measurements: per product of two array entries, per random number, and per step
+PRODUCT_SECONDS, DRAW_SECONDS_PER_NUMBER, DESCENT_STEP_SECONDS = 4e-10, 2e-8, 2e-5
 
 
 def _reject_best_lam(value: Any) -> Any:
@@ -325,12 +331,6 @@ class DescentCell(LossCell):
         return self.eta if self.t0 is None else self.eta / (1 + step * self.batch / self.t0)
 
 
-# The deferred engine is faster for fewer steps than this ratio times b N. The measured ratio is 0.5 (batch 1) to 2.5
-# (batch 1/16) if every step has a new direction (N = 400 and 1000, alpha = 2 and 3, AMD EPYC, 25 November 2026). Smooth
-# losses at full batch have fewer directions, so that the ratio is higher
-MAX_DEFERRED_ENGINE_STEP_RATIO = 1.0
-
-
 def choose_descent_engine(cell: DescentCell) -> str:
     """Choose the faster engine for a cell, unless the config selects one.
 
@@ -344,7 +344,3 @@ def choose_descent_engine(cell: DescentCell) -> str:
         return cell.engine
     is_short = cell.steps[-1] < MAX_DEFERRED_ENGINE_STEP_RATIO * cell.batch * cell.N
     return "deferred" if is_short and not cell.has_coordinatewise_steps else "explicit"
-
-
-# seconds on one core, from the same measurements: per product of two array entries, per random number, and per step
-PRODUCT_SECONDS, DRAW_SECONDS_PER_NUMBER, DESCENT_STEP_SECONDS = 4e-10, 2e-8, 2e-5

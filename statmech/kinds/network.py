@@ -36,14 +36,6 @@ from statmech.inputs.input_distributions import (
     format_inputs_label,
     inputs_to_config,
 )
-from statmech.keys.controlled_keys import (
-    CONFIG_KEYS_BY_CONTROL,
-    OPTIMUM_COORDINATES,
-    ControlledCell,
-    find_controls,
-    format_cell_description,
-    make_time_function_type,
-)
 from statmech.keys.initial_states import (
     NetworkStart,
     StudentUnits,
@@ -76,6 +68,14 @@ from statmech.keys.sweep_grid import (
     axis_of,
     ensure_tuple,
     rename_keys_for_seeds,
+)
+from statmech.keys.time_dependent_keys import (
+    CONFIG_KEYS_BY_CONTROL,
+    OPTIMUM_COORDINATES,
+    ControlledCell,
+    find_controls,
+    format_cell_description,
+    make_time_function_type,
 )
 from statmech.keys.variables import Variable
 from statmech.kinds.online_learning import (

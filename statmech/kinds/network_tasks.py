@@ -21,10 +21,10 @@ from pydantic import Field
 
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Gaussian
-from statmech.keys.controlled_keys import OPTIMUM_COORDINATES
 from statmech.keys.initial_states import StudentUnits, is_permutation_symmetric
 from statmech.keys.key_types import PARAMETERS, config_key, make_keyword_or_section_type
 from statmech.keys.sweep_grid import axis_of, ensure_tuple
+from statmech.keys.time_dependent_keys import OPTIMUM_COORDINATES
 from statmech.keys.variables import Variable
 from statmech.kinds.network import NETWORK_VARIABLES, Network, NetworkCell, UnitCountAxis
 from statmech.kinds.task_sequences import (

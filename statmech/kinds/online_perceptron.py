@@ -16,7 +16,6 @@ from pydantic import Field, StrictBool
 
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import format_inputs_label
-from statmech.keys.controlled_keys import OPTIMUM_COORDINATES, make_time_function_type
 from statmech.keys.initial_states import DRAWN_START_LARGE_N_LIMIT, Start
 from statmech.keys.inputs_and_examples import (
     InputsAxis,
@@ -28,6 +27,7 @@ from statmech.keys.inputs_and_examples import (
 )
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, NonnegativeAxis, Number, Whole, config_key
 from statmech.keys.sweep_grid import IntegerOrAxis, NumbersOverTime, axis_of, ensure_tuple
+from statmech.keys.time_dependent_keys import OPTIMUM_COORDINATES, make_time_function_type
 from statmech.keys.variables import (
     LOCAL_FIELD_DESCRIPTIONS,
     Variable,
@@ -35,13 +35,15 @@ from statmech.keys.variables import (
     make_local_field_variables,
     make_std_variable,
 )
-from statmech.kinds.online_learning import BATCH_OVERHEAD_SECONDS, SimulationDtype, SimulationEngine
-from statmech.kinds.online_student import (
+from statmech.kinds.online_learning import (
+    BATCH_OVERHEAD_SECONDS,
     TIME_DEPENDENCE_DEFAULTS,
     VECTORS_STEP_SECONDS,
     VECTORS_STEP_SECONDS_PER_DIMENSION,
     OnlineCell,
     OnlineStudent,
+    SimulationDtype,
+    SimulationEngine,
 )
 from statmech.parameters.parameter_fields import ConfigKey, get_real_parameter_family
 from statmech.students.ensemble_vote import MAX_EXACT_STUDENTS

@@ -15,9 +15,13 @@ from typing import Any, NamedTuple
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
 from statmech.errors import ScenarioError
-from statmech.keys.kind_registry import SCENARIOS, SCENARIOS_BY_KEY_PAIR, get_kinds
-from statmech.keys.scenario import AbstractScenario
+from statmech.keys.scenario import SCENARIOS, SCENARIOS_BY_KEY_PAIR, AbstractScenario, get_kinds
 from statmech.parameters.parameter_fields import collect_parameters, find_parameter_definitions
+
+NAMES_WITH_TWO_MEANINGS = {
+    "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
+    "q": "the cosine of two students in ensembles (Miyoshi et al.); in inference |w|^2/N (Barbier et al.)",
+}
 
 
 def get_kind_name(config: Mapping[str, Any]) -> str:
@@ -115,12 +119,6 @@ def make_config_schema() -> dict[str, Any]:
         "anyOf": list(schemas.values()),
         "$defs": definitions,
     }
-
-
-NAMES_WITH_TWO_MEANINGS = {
-    "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
-    "q": "the cosine of two students in ensembles (Miyoshi et al.); in inference |w|^2/N (Barbier et al.)",
-}
 
 
 class VocabularyEntry(NamedTuple):

@@ -14,9 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 
 from statmech.errors import Problem
-from statmech.keys.controlled_keys import FIRST_TASK_FRACTION_CONTROL, ControlledCell
 from statmech.keys.initial_states import (
-    EIGENVALUE_TOL,
     MATRIX_SCHEMA,
     NUMBER_LIST_SCHEMA,
     NUMBER_SCHEMA,
@@ -29,12 +27,12 @@ from statmech.keys.initial_states import (
     PositiveNumber,
     StudentTeacherOverlaps,
     StudentUnits,
-    factorise_gram,
     find_length_problems,
     find_shape_problems,
 )
 from statmech.keys.key_types import Nonnegative, Number, Whole, config_key
 from statmech.keys.sweep_grid import IntegerOrAxis, NumberOrAxis, PydanticTypeOverride, axis_of, ensure_tuple
+from statmech.keys.time_dependent_keys import FIRST_TASK_FRACTION_CONTROL, ControlledCell
 from statmech.keys.variables import Variable
 from statmech.kinds.online_learning import OnlineLearning
 from statmech.parameters.parameter_fields import ConfigKey
@@ -49,6 +47,7 @@ from statmech.parameters.task_protocols import (
     protocol_from_config,
     protocol_to_config,
 )
+from statmech.students.order_parameters import EIGENVALUE_TOL, factorise_gram
 
 MAX_TASKS, MAX_BATCH = 16, 10**6
 SINGLE_KEY_SCHEMA = {"type": "object", "minProperties": 1, "maxProperties": 1}

@@ -13,9 +13,6 @@ attributes of datasets, axis labels, tables and sliders are made from this descr
 ('must be a whole number, not 2.5', 'must be at least 1, not 0')
 >>> get_parameters(Patient)["watches"].problem("fields")
 '"fields" is not a value of watches. Did you mean "field"? Known: field, stability.'
-
-Closed forms: `reset_inherited_attributes` resets closed forms that a subclass must not inherit if it overrides their
-function.
 """
 
 from __future__ import annotations
@@ -33,30 +30,9 @@ import numpy as np
 from statmech.errors import ScenarioError, format_unknown_name, quote_value
 from statmech.parameters.schedules_and_controls import get_control_values
 
-
-def reset_inherited_attributes(cls: type, function_name: str, attribute_names: tuple[str, ...], base: type) -> None:
-    """Reset attributes that describe a function if a subclass overrides the function.
-
-    >>> class Base:
-    ...     kinks = ()
-    ...     def __init_subclass__(cls):
-    ...         reset_inherited_attributes(cls, "g", ("kinks",), Base)
-    ...     def g(self, x): ...
-    >>> class Step(Base):
-    ...     kinks = (0.0,)
-    ...     def g(self, x): ...
-    >>> class Smooth(Step):
-    ...     def g(self, x): ...
-    >>> Step.kinks, Smooth.kinks
-    ((0.0,), ())
-    """
-
-    def find_depth(name: str) -> int:
-        return next(depth for depth, parent in enumerate(cls.__mro__) if name in vars(parent))
-
-    for name in attribute_names:
-        if find_depth(name) > find_depth(function_name):
-            setattr(cls, name, vars(base)[name])
+INTEGER_METADATA_KEY = "of whole numbers"  # metadata key of fields annotated `float` that take integers
+TYPE_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+JSON_SCHEMA_TYPES = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
 
 class BoundKind(NamedTuple):
@@ -79,9 +55,6 @@ BOUND_KINDS = {
     "below": BoundKind("less than", "<", "exclusiveMaximum", operator.lt),
     "at_most": BoundKind("at most", "≤", "maximum", operator.le),
 }
-INTEGER_METADATA_KEY = "of whole numbers"  # metadata key of fields annotated `float` that take integers
-TYPE_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
-JSON_SCHEMA_TYPES = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,9 @@ from statmech.numerics.gaussian import Array, get_array_module
 OPTIMAL_KEYWORD = "optimal"
 DEFAULT_CONTROL_SEGMENTS, MAX_CONTROL_SEGMENTS = 20, 500
 MAX_POINTS_PER_SEGMENT = 100
-SEARCH_EDGE_TOL = 1e-4  # relative; closer to an edge of the search range, an optimum counts as lying on it
 LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE = "last", "integral"
 OBJECTIVE_NAMES = LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE
+MAX_DECAY_EXPONENT = 700.0  # t/t0; the exponential rate would underflow at larger values
 
 
 @dataclass(frozen=True)
@@ -88,23 +88,6 @@ class OptimalControlOptions:
         further += [f"up to {self.at_most:g}"] if self.at_most is not None else []
         further += [f"for the {self.objective}"] if self.objective != Objective() else []
         return " ".join([OPTIMAL_KEYWORD, *further])
-
-
-def describe_edge_optimum(name: str, value: float, search_min: float, search_max: float) -> str:
-    """Return a warning if an optimum lies at the edge of its search range, else an empty string.
-
-    >>> describe_edge_optimum("lam: best", 1e6, 1e-6, 1e6)
-    'lam: best is 1e+06, the largest value that is searched (1e-06 to 1e+06): the optimum may lie beyond'
-    >>> describe_edge_optimum("lam: best", 0.3, 1e-6, 1e6)
-    ''
-    """
-    for side, edge in (("smallest", search_min), ("largest", search_max)):
-        if edge and np.isclose(
-            value, edge, rtol=SEARCH_EDGE_TOL, atol=0.0
-        ):  # an edge at 0 limits the parameter, not the search
-            searched = f"the {side} value that is searched ({search_min:g} to {search_max:g})"
-            return f"{name} is {edge:g}, {searched}: the optimum may lie beyond"
-    return ""
 
 
 def optimum_options_from_config(section: Any, number: Callable[[Any], float] = float) -> OptimalControlOptions:
@@ -399,9 +382,6 @@ def control_to_config(value: Any) -> Any:
             else {"at": [*value.edges], "is": [*value.values]}
         )
     return optimum_options_to_config(value) if isinstance(value, OptimalControlOptions) else value
-
-
-MAX_DECAY_EXPONENT = 700.0  # t/t0; the exponential rate would underflow at larger values
 
 
 class HyperbolicSchedule(NamedTuple):

@@ -31,6 +31,8 @@ from statmech.parameters.schedules_and_controls import (
 )
 
 NUM_SWITCHED_TASKS = 2  # one switch separates two tasks
+PARAMETERLESS_PROTOCOLS = ("blocked", "interleaved", OPTIMAL_KEYWORD)
+PROTOCOL_FORMS_TEXT = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
 
 
 class ProtocolPieces(NamedTuple):
@@ -184,8 +186,6 @@ TASK_PROTOCOLS: dict[str, type[Any]] = {
     "blocks": CyclicBlocksProtocol,
     OPTIMAL_KEYWORD: OptimalProtocol,
 }
-PARAMETERLESS_PROTOCOLS = ("blocked", "interleaved", OPTIMAL_KEYWORD)
-PROTOCOL_FORMS_TEXT = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
 
 
 def protocol_from_config(form: Any) -> TaskProtocol:

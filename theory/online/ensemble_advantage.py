@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from statmech.errors import ScenarioError
+from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_perceptron import Scenario
-from statmech.kinds.online_student import OnlineCell
 from statmech.stores.dataset import make_empty_dataset
 from statmech.students.ensemble_vote import mean_weight_vector_error
 from statmech.students.order_parameters import angle_from_versine

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from statmech.errors import DivergedStudentError, SolverError
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.runtime.compiled_programs import pad_array_length
