@@ -45,7 +45,7 @@ def list_smooth_intervals(kinks: Iterable[float]) -> Iterator[tuple[float, float
 
 
 def find_jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> float | None:
-    """Find a point where g jumps outside its kinks, or return None if g has no such jump.
+    """Find a point where g of a user's class jumps outside its kinks, or return None if g has no such jump.
 
     Quadrature across an undeclared jump would not converge.
 
@@ -66,7 +66,7 @@ def find_jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> 
 def find_wrong_slope(
     g: Callable[[np.ndarray], np.ndarray], slope: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]
 ) -> float | None:
-    """Find a point where the declared slope of g differs from finite differences, or return None.
+    """Find a point where the slope of g in a user's class differs from finite differences, or return None.
 
     >>> find_wrong_slope(np.sin, np.cos, kinks=()) is None
     True
@@ -85,7 +85,7 @@ def find_wrong_slope(
 
 
 def find_loss_problem(loss: Loss) -> str | None:
-    """Return the reason why a loss cannot be used, or None if it can.
+    """Return the reason why a user's loss cannot be used, or None if it can.
 
     The tests check shape, finite values, convexity, kinks and bends, and derivatives.
     """
@@ -103,7 +103,7 @@ def find_loss_problem(loss: Loss) -> str | None:
 
 
 def find_descent_problem(descent: Descent) -> str | None:
-    """Return the reason why a descent cannot be used, or None if it can.
+    """Return the reason why a user's descent cannot be used, or None if it can.
 
     Weights are vectors in the simulation, and components along arbitrary directions in theory: the two agree if all
     functions of the descent are linear. A coordinatewise descent may not mix weights.
@@ -130,7 +130,7 @@ def find_descent_problem(descent: Descent) -> str | None:
 
 
 def _record_descent_steps(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
-    """Return the states and query points of a few steps, with forces that depend on the query point."""
+    """Return states and query points of a user's descent, for forces that depend on the query point."""
     state = descent.start(arrays[0])
     visited = [*state]
     for step, force in enumerate(arrays[1:]):
@@ -141,7 +141,7 @@ def _record_descent_steps(descent: Descent, arrays: np.ndarray) -> list[np.ndarr
 
 
 def _find_shape_problem(loss: Loss) -> str | None:
-    """Describe a function whose result has the wrong shape, or an unknown kind of loss, or return None."""
+    """Describe a result of the wrong shape or an unknown kind of a user's loss, or return None."""
     if loss.of not in ("stability", "residual"):
         return f'`of` must be "stability" or "residual", not "{loss.of}"'
     x = np.linspace(-8, 8, 18).reshape(2, 9)
@@ -152,7 +152,7 @@ def _find_shape_problem(loss: Loss) -> str | None:
 
 
 def _find_nonfinite_value(loss: Loss) -> str | None:
-    """Describe a non-finite value at moderate x or a NaN at large x, or return None."""
+    """Describe a non-finite value of a user's loss at moderate x or a NaN at large x, or return None."""
     near = np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 801)
     for name in ("value", "slope", "curvature"):
         far, finite = np.isnan(getattr(loss, name)(WIDE_RANGE_TEST_FIELDS)), np.isfinite(getattr(loss, name)(near))
@@ -165,7 +165,7 @@ def _find_nonfinite_value(loss: Loss) -> str | None:
 
 
 def _find_kink_order_problem(loss: Loss) -> str | None:
-    """Describe kinks or bends that are not in increasing order, or return None."""
+    """Describe kinks or bends of a user's loss that are not in increasing order, or return None."""
     for name, positions in (("kinks", loss.kinks), ("bends", loss.bends)):
         if not np.all(np.isfinite(positions)) or np.any(np.diff(positions) <= 0):
             return f"its {name} must be finite and in increasing order, not {tuple(map(float, positions))}"
@@ -173,7 +173,10 @@ def _find_kink_order_problem(loss: Loss) -> str | None:
 
 
 def _find_decreasing_slope(loss: Loss) -> str | None:
-    """Describe a decrease of the slope, also at kinks and at large x, or return None if the loss is convex."""
+    """Describe a decrease of the slope of a user's loss, or return None if the loss is convex.
+
+    Slopes are also compared at kinks and at large x.
+    """
     edges = np.array([*loss.kinks, *loss.bends], dtype=float)
     side = DECLARED_PROPERTY_TOL * np.maximum(1, np.abs(edges))
     x = np.unique(
@@ -189,7 +192,7 @@ def _find_decreasing_slope(loss: Loss) -> str | None:
 
 
 def _find_undeclared_jump(loss: Loss) -> str | None:
-    """Describe a jump of the slope or the curvature outside the kinks and bends, or return None.
+    """Describe a jump of the slope or curvature of a user's loss outside its kinks and bends, or return None.
 
     The jumps are searched on the arcsinh scale, because the steps of a steep slope would hide them.
     """
@@ -202,7 +205,7 @@ def _find_undeclared_jump(loss: Loss) -> str | None:
 
 
 def _find_wrong_derivative(loss: Loss) -> str | None:
-    """Describe a slope or curvature that disagrees with finite differences, or return None."""
+    """Describe a slope or curvature of a user's loss that disagrees with finite differences, or return None."""
     edges = (*loss.kinks, *loss.bends)
     if (position := find_wrong_slope(loss.value, loss.slope, edges)) is not None:
         return f"slope is not the derivative of value at {loss.of} {position:.3g}"
@@ -219,7 +222,7 @@ def _find_minimum_at_w_zero(loss: Loss) -> str | None:
 
 
 def find_teacher_problem(teacher: Teacher) -> str | None:
-    """Return the reason why a teacher cannot be used, or None if it can."""
+    """Return the reason why a user's teacher cannot be used, or None if it can."""
     u = np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 800)
     if np.shape(teacher.draw(np.random.default_rng(0), u)) != u.shape:
         return "draw(rng, u) must return an array of the shape of u"
@@ -227,7 +230,7 @@ def find_teacher_problem(teacher: Teacher) -> str | None:
 
 
 def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
-    """Return the reason why the functions of a teacher of labels are inconsistent, or None if they agree."""
+    """Return the reason why the functions of a user's teacher of labels are inconsistent, or None if they agree."""
     p = teacher.probability(u)
     if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -DECLARED_PROPERTY_TOL):
         return "the probability of +1 must increase with the field and lie between 0 and 1"
@@ -246,7 +249,7 @@ def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | N
 
 
 def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
-    """Return the reason why the logarithmic derivatives of a teacher are inconsistent, or None if they agree."""
+    """Return the reason why the logarithmic derivatives of a user's teacher are inconsistent, or None."""
     slope, bend = (
         teacher.log_probability_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
         teacher.log_probability_concavity(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
@@ -269,7 +272,7 @@ def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
 
 
 def _average_probability(teacher: LabelTeacher) -> np.ndarray:
-    """Average `probability` over normal fields of each test mean and variance."""
+    """Average `probability` of a user's teacher over normal fields of each test mean and variance."""
     width = np.sqrt(TEST_FIELD_VARIANCES)
     averages = np.empty((len(TEST_FIELD_MEANS), len(TEST_FIELD_VARIANCES)))
     for index in np.ndindex(averages.shape):
@@ -282,7 +285,7 @@ def _average_probability(teacher: LabelTeacher) -> np.ndarray:
 
 
 def find_weights_problem(weights: WeightDistribution) -> str | None:
-    """Return the reason why a distribution of weights cannot be used, or None if it can."""
+    """Return the reason why a user's distribution of weights cannot be used, or None if it can."""
     fraction, mean, variance = np.array(weights.pieces, dtype=float).T
     if np.any(fraction <= 0) or np.any(variance < 0) or abs(fraction.sum() - 1) > DECLARED_PROPERTY_TOL:
         return (
@@ -295,7 +298,7 @@ def find_weights_problem(weights: WeightDistribution) -> str | None:
 
 
 def check_plugin_rule(name: str) -> None:
-    """Check a rule at its default parameters in NumPy and JAX, or raise `ConfigError`.
+    """Check a user's rule at its default parameters in NumPy and JAX, or raise `ConfigError`.
 
     >>> check_plugin_rule("adatron")
     """
@@ -316,7 +319,7 @@ def check_plugin_rule(name: str) -> None:
 
 
 def check_plugin_activation(name: str) -> None:
-    """Check an activation at its default parameters in NumPy and JAX, or raise `ConfigError`.
+    """Check a user's activation at its default parameters in NumPy and JAX, or raise `ConfigError`.
 
     >>> check_plugin_activation("relu")
     """
@@ -340,7 +343,7 @@ def check_plugin_activation(name: str) -> None:
 
 
 def check_plugin_loss(name: str) -> None:
-    """Check that a loss is convex and has the properties it declares, or raise `ConfigError`.
+    """Check that a user's loss is convex and has the properties it declares, or raise `ConfigError`.
 
     >>> check_plugin_loss("huber")
     """
@@ -348,7 +351,7 @@ def check_plugin_loss(name: str) -> None:
 
 
 def check_plugin_descent(name: str) -> None:
-    """Check that a descent is linear in the weights, or raise `ConfigError`.
+    """Check that a user's descent is linear in the weights, or raise `ConfigError`.
 
     >>> check_plugin_descent("nesterov")
     """
@@ -356,7 +359,7 @@ def check_plugin_descent(name: str) -> None:
 
 
 def check_plugin_teacher(name: str) -> None:
-    """Check that a teacher has the properties it declares, or raise `ConfigError`.
+    """Check that a user's teacher has the properties it declares, or raise `ConfigError`.
 
     >>> check_plugin_teacher("probit")
     """
@@ -364,7 +367,7 @@ def check_plugin_teacher(name: str) -> None:
 
 
 def check_plugin_weight_distribution(name: str) -> None:
-    """Check that a distribution of weights has mean square 1, or raise `ConfigError`.
+    """Check that a user's distribution of weights has mean square 1, or raise `ConfigError`.
 
     >>> check_plugin_weight_distribution("sparse")
     """
@@ -374,7 +377,7 @@ def check_plugin_weight_distribution(name: str) -> None:
 def _check_convex_plugin(
     noun: str, kinds: dict[str, Any], name: str, find_problem: Callable[[Any], str | None]
 ) -> None:
-    """Check a registered class of `statmech.convex` at its default parameters with `find_problem`."""
+    """Check a user's class of `statmech.convex` at its default parameters with `find_problem`."""
     with _convert_plugin_failures(f'the {noun} "{name}"', ARRAY_BRANCH_HINT):
         thing = kinds[name]()
         get_parameters(thing)
@@ -408,7 +411,7 @@ def _make_tracing_hint(arrays: str, variable: str) -> str:
 
 
 def _describe_wrong_derivative(activation: Activation) -> str | None:
-    """Describe a jump outside the kinks or a wrong derivative, or return None for a correct activation."""
+    """Describe a jump or a wrong derivative of a user's activation, or return None for a correct activation."""
     g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
     for function, description in ((g, "g jumps"), (derivative, "g bends")):
         if (position := find_jump(function, activation.kinks)) is not None:

@@ -28,7 +28,7 @@ def explain_problems(
     keys_by_section: dict[str, list[str]] | None = None,
     list_keys_by_kind: Callable[[], dict[str, list[str]]] = dict,
 ) -> list[Problem]:
-    """Convert pydantic's errors to problems, each with a location and a sentence.
+    """Convert pydantic's errors in a config to problems, each with a location and a sentence for the message.
 
     `keys` are the possible keys of a config, and `keys_by_section` the possible keys inside its sections.
     `list_keys_by_kind` returns the possible keys of all kinds of configs, called only for an unknown key.
@@ -97,7 +97,7 @@ def _explain_unknown_key(location: tuple[str | int, ...], keys: list[str]) -> st
 def _explain_key_of_other_kinds(
     name: str, keys: list[str], list_keys_by_kind: Callable[[], dict[str, list[str]]]
 ) -> str:
-    """Explain that a key or its synonym belongs to other kinds of configs, or return ""."""
+    """Explain in a message that a key or its synonym belongs to other kinds of configs, or return ""."""
     candidates = list_synonyms(name)
     keys_by_kind = {} if {*candidates} & {*keys} else list_keys_by_kind()
     for candidate in candidates:
@@ -111,7 +111,7 @@ def _explain_key_of_other_kinds(
 
 
 def _suggest_syntax(value: Any) -> str:
-    """Suggest the correct syntax for text that looks like a range or a list."""
+    """Suggest the correct syntax for text that looks like a range or a list, at the end of a message."""
     if not isinstance(value, str):
         return ""
     if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", value):
@@ -123,7 +123,7 @@ def _suggest_syntax(value: Any) -> str:
 
 
 def convert_range_to_linspace(text: str) -> str:
-    """Convert the range start..stop or start:stop:step to a `linspace`, and other text to "".
+    """Convert the range start..stop or start:stop:step to the `linspace` that a message suggests, or return "".
 
     Without a step, the values have the same number of decimals as the end points. The last value is at most `stop`.
 

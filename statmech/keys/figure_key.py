@@ -81,7 +81,7 @@ class Composition(BaseModel):
 
     @property
     def name(self) -> str:
-        """File name of the figure without its suffix.
+        """File name of the figure that a config composes, without its suffix.
 
         >>> Composition(y="eps_g", over="R_bayes", x="alpha", series="loss").name, Composition().name
         ('eps_g_over_R_bayes_against_alpha_by_loss', 'overlay')
@@ -98,7 +98,7 @@ class Composition(BaseModel):
         return "_".join(prefix for prefix in name_parts if prefix) or "overlay"
 
     def problems(self, scenario: FigureScenario) -> Iterator[Problem]:
-        """Find the keys of this figure that the results of a scenario do not support, with reasons.
+        """Find the keys of the section `figure` that the results of a scenario do not support, with reasons.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ series, split, over, points, fit.
 
 
 def find_drawable_axes(scenario: FigureScenario) -> dict[str, str]:
-    """Map the axes with several values that a figure can show to their dimensions.
+    """Map the sweep axes that a section `figure` can name, because they have several values, to their dimensions.
 
     >>> from statmech import Scenario
     >>> find_drawable_axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
@@ -161,7 +161,7 @@ def find_drawable_axes(scenario: FigureScenario) -> dict[str, str]:
 
 
 def get_drawable_coordinates(scenario: FigureScenario) -> dict[str, np.ndarray]:
-    """Return the recorded coordinates that can form an x axis, such as times."""
+    """Return the recorded coordinates that a section `figure` can name as x axis, such as times."""
     return {
         dim: np.asarray(values)
         for dim, values in scenario.recorded_coordinates.items()
@@ -170,7 +170,7 @@ def get_drawable_coordinates(scenario: FigureScenario) -> dict[str, np.ndarray]:
 
 
 def find_drawable_variables(scenario: FigureScenario) -> dict[str, Variable]:
-    """Find the variables that a figure can show: numbers with at most one value per student.
+    """Find the variables that a section `figure` can name: numbers with at most one value per student.
 
     The overlaps of single units are excluded.
     """
@@ -186,7 +186,7 @@ def find_drawable_variables(scenario: FigureScenario) -> dict[str, Variable]:
 def _find_x_axis_problems(
     x: str | None, scenario: FigureScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
 ) -> Iterator[Problem]:
-    """Find the reason why a key or variable cannot be the x axis."""
+    """Find the reason why a section `figure` cannot name a key or variable as x axis."""
     if x is None or x in axis_dims or x in variables:
         return
     if x in scenario.axis_names() or x in get_drawable_coordinates(scenario):
@@ -197,7 +197,7 @@ def _find_x_axis_problems(
 
 
 def _explain_unusable_variable(name: str, scenario: FigureScenario, variables: dict[str, Variable]) -> Iterator[str]:
-    """Explain why a figure cannot show a variable."""
+    """Explain why a section `figure` cannot name a variable."""
     variable = scenario.variables.get(name)
     if variable is not None and {*variable.dims} & {*NETWORK_UNIT_DIMS}:
         yield f"{name} has a value per pair of units, but figures do not show single units. {_format_names(variables)}"
@@ -208,7 +208,7 @@ def _explain_unusable_variable(name: str, scenario: FigureScenario, variables: d
 
 
 def _explain_unusable_axis(name: str, scenario: FigureScenario, axis_dims: dict[str, str]) -> str:
-    """Explain why an axis cannot distinguish the curves of a figure."""
+    """Explain why an axis cannot distinguish curves in a section `figure`."""
     if name in scenario.axis_names() or name in get_drawable_coordinates(scenario):
         several = _format_names(axis_dims, "axes with several")
         return f"{name} has a single value, so nothing distinguishes its curves. {several}"

@@ -140,7 +140,7 @@ DRAWN_START_LARGE_N_LIMIT = Start(length=1.0, R=0.0, q=0.0)  # large-N limit for
 
 
 def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
-    """Explain why a floating-point type cannot represent the squares of these lengths."""
+    """Explain why a floating-point type cannot represent the squares of these initial lengths."""
     max_length = MAX_STUDENT_LENGTH_BY_DTYPE[dtype]
     lengths = length if isinstance(length, tuple) else (length,)
     outside = [value for value in lengths if not 1 / max_length <= value <= max_length]
@@ -149,7 +149,7 @@ def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[
 
 
 def _find_cosine_matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
-    """Explain why q is not a matrix of cosines of K students."""
+    """Explain why the initial q is not a matrix of cosines of K students."""
     if len(q) != K or any(len(row) != K for row in q):
         return [f"q is {len(q)} x {len(q[0]) if q else 0}, but K = {K} students need {K} x {K}"]
     matrix = np.asarray(q)
@@ -165,7 +165,7 @@ def _abbreviate_value(value: Any) -> str:
 
 
 def _make_array_or_keyword_reader(keyword: str) -> Any:
-    """Return a validator that converts arrays to lists, and the keyword to 1."""
+    """Return a validator of initial overlaps that converts arrays to lists, and the keyword to 1."""
 
     def read(value: Any) -> Any:
         """Convert an array or the keyword, or raise `ValueError` for any other string."""
@@ -184,7 +184,7 @@ def _make_array_or_keyword_reader(keyword: str) -> Any:
 def _make_number_or_list_type(
     number: Any, list_type: Any, list_schema: dict[str, Any], keyword: str = ""
 ) -> PydanticTypeOverride:
-    """Return the type of a key that accepts a number, a list or matrix, or a keyword for 1."""
+    """Return the type of initial overlaps: a number, a list or matrix, or a keyword for 1."""
     schema = {"anyOf": [*([{"const": keyword}] if keyword else []), NUMBER_SCHEMA, list_schema]}
     return PydanticTypeOverride(
         Annotated[
@@ -289,7 +289,7 @@ class DiagonalOverlaps(ConfigSection):
 
 
 def _get_overlaps_union_tag(value: Any) -> str:
-    """Return the union tag of overlaps: a section, a matrix or a number."""
+    """Return the union tag of initial overlaps: a section, a matrix or a number."""
     return (
         "given"
         if isinstance(value, dict | DiagonalOverlaps)
@@ -420,7 +420,7 @@ def _expand_matrix(value: Any, n: int) -> np.ndarray:
 
 
 def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], size_names: str) -> list[str]:
-    """Explain why a list or matrix does not have the required shape. A number fits any shape."""
+    """Explain why a list or matrix of a start does not have the required shape. A number fits any shape."""
     if not isinstance(value, tuple):
         return []
     rows = [len(row) for row in value] if len(shape) > 1 else []
@@ -438,7 +438,7 @@ def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], size_name
 
 
 def _find_asymmetry_problems(name: str, value: Any) -> list[str]:
-    """Explain why a matrix is asymmetric or has a negative diagonal entry."""
+    """Explain why the matrix of a start is asymmetric or has a negative diagonal entry."""
     if not isinstance(value, tuple):
         return []
     matrix = np.asarray(value, float)
@@ -448,7 +448,7 @@ def _find_asymmetry_problems(name: str, value: Any) -> list[str]:
 
 
 def _find_overflow_problems(dtype: str, **given: Any) -> list[str]:
-    """Explain why the square of a value exceeds the range of a floating-point type."""
+    """Explain why the square of an initial value exceeds the range of a floating-point type."""
     bound = MAX_STUDENT_LENGTH_BY_DTYPE[dtype]  # products are squared and summed over N
     for name, value in given.items():
         if np.max(np.abs(np.asarray(value, float))) > bound:

@@ -80,7 +80,7 @@ def list_inputs_and_dimensions(scenario: Grid) -> list[tuple[Any, int]]:
 
 
 def make_few_direction_warnings(scenario: Grid) -> list[str]:
-    """Return a warning for each distribution with few effective directions, as theory assumes many."""
+    """Return a warning for each distribution of inputs with few effective directions, as theory assumes many."""
     if not {"inputs", "N"} <= scenario.axis_values().keys():
         return []
     smallest: dict[Inputs, int] = {}

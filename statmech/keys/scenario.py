@@ -164,7 +164,7 @@ def _to_jsonable(value: Any) -> Any:
 def find_all_problems(
     kind: type[ConfigKeys], config: dict[str, Any], validation_error: ValidationError
 ) -> list[Problem]:
-    """Find the problems that pydantic reported, and problems among the remaining valid keys."""
+    """Find the problems of a scenario that pydantic reported, and problems among the remaining valid keys."""
     key_problems = explain_problems(validation_error, kind.list_keys(), list_section_keys(kind), _list_keys_by_kind)
     keys = {str(location[0]) for location, _ in key_problems if location}
     if keys & VALIDATION_BLOCKING_KEYS:
@@ -196,7 +196,7 @@ def _find_problems_without_keys(
 
 
 def _find_valid_key_problems(kind: type[ConfigKeys], config: dict[str, Any], invalid_keys: set[str]) -> list[Problem]:
-    """Find problems of the valid keys that remain however the invalid keys are corrected."""
+    """Find problems of a scenario's valid keys that remain however the invalid keys are corrected."""
     keys: dict[str, Any] = kind._convert_config_to_fields(config)  # type: ignore[operator]
     keys["zipped"], incomplete = _split_zip_groups(keys.get("zipped", ()), invalid_keys)
     invalid_keys = invalid_keys | incomplete
@@ -281,7 +281,7 @@ def find_used_classes(scenario: ScenarioKind) -> set[type]:
 
 
 def _iterate_leaves(value: Any) -> Iterator[Any]:
-    """Yield all keys and values in nested mappings and lists."""
+    """Yield all keys and values in the nested mappings and lists of a scenario."""
     if isinstance(value, BaseModel):
         yield from _iterate_leaves(vars(value))
     elif isinstance(value, Mapping):

@@ -160,7 +160,7 @@ def axis_of(
     spaced: bool = True,
     is_single_value: Callable[[Any], bool] = lambda _: False,
 ) -> PydanticTypeOverride:
-    """Return the type of a config key that accepts one value of `value_type` or an axis of values.
+    """Return the type of a config key that accepts one value of `value_type` or several values to sweep over.
 
     `schema` is the JSON Schema of one value, by default the schema that pydantic derives from the type. `spaced` allows
     `{linspace: ...}` and similar axes. `is_single_value` returns True for sections that are a single value.
@@ -230,7 +230,7 @@ class Grid(ScenarioKind):
         """Return the values of all possible axes, in the order of the dataset dimensions."""
 
     def list_value_pairs(self, first_key: str, second_key: str) -> list[tuple[Any, Any]]:
-        """Return all pairs of values of two keys, which vary in parallel if zipped."""
+        """Return all pairs of values of two keys in a sweep, which vary in parallel if zipped."""
         values = self.axis_values()
         first, second = ensure_tuple(values[first_key]), ensure_tuple(values[second_key])
         zipped = any(first_key in group and second_key in group for group in self.zipped)
@@ -272,7 +272,7 @@ class Grid(ScenarioKind):
         max_combinations: int = MAX_CHECKED_COMBINATIONS,
         limit_description: str = "can be checked",
     ) -> None:
-        """Raise `ScenarioError` if these axes span too many points to be visited."""
+        """Raise `ScenarioError` if these axes of a sweep span too many points to be visited."""
         sizes = {next(iter(coordinates)): len(next(iter(coordinates.values()))) for coordinates in axes}
         if (number := math.prod(sizes.values())) > max_combinations:
             product = " x ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1)
@@ -303,7 +303,7 @@ class Grid(ScenarioKind):
     def _iterate_points(
         self, dimensions: list[dict[str, tuple[Any, ...]]]
     ) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-        """Yield the points spanned by these dimensions, with the single values of all other keys."""
+        """Yield the points of the grid spanned by these dimensions, with the single values of all other keys."""
         fixed = {k: v for k, v in self.axis_values().items() if not is_axis(v)}
         for index in itertools.product(*(range(len(next(iter(coordinates.values())))) for coordinates in dimensions)):
             point_values = {
@@ -330,7 +330,7 @@ class Grid(ScenarioKind):
 
 
 def expand_zip_groups(config: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Move the axes in the `zip` groups to the top level of a config, and return the names per group."""
+    """Move the sweep axes in the `zip` groups to the top level of a config, and return the names per group."""
     groups = config.pop("zip")
     groups = groups if isinstance(groups, list | tuple) else [groups]
     for group in groups:

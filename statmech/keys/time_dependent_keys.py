@@ -99,7 +99,7 @@ DEFAULT_ANNEALING = "hyperbolic"  # has no effect without a schedule
 
 
 def _get_number_or_function_tag(value: Any) -> str:
-    """Return the union tag of a value: "value" for numbers, "given" for functions of time."""
+    """Return the union tag of a key's value: "value" for numbers, "given" for functions of time."""
     return (
         "given"
         if isinstance(value, Mapping | ControlFunction | OptimalControlOptions) or value == OPTIMAL_KEYWORD
@@ -146,7 +146,7 @@ def make_time_function_type(value_type: Any, schema: dict[str, Any], is_optimisa
 
 
 def make_time_function_schemas(number_schema: dict[str, Any], is_optimisable: bool) -> list[dict[str, Any]]:
-    """Return the JSON Schema of each form of a time function."""
+    """Return the JSON Schema of each form of a key that is a function of time."""
     times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number_schema))
     steps = {"type": "object", "properties": {"at": times, "is": values}, "required": ["at", "is"]}
     optimum = {"type": "object", "properties": {OPTIMAL_KEYWORD: make_optimum_schema(number_schema)}}
@@ -169,7 +169,7 @@ def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, ControlFunction
 
 
 def find_late_control_changes(axes: Mapping[str, Any], last_time: float) -> Iterator[Problem]:
-    """Find the first control that still changes at or after the last recorded time."""
+    """Find the first key whose function of time still changes at or after the last recorded time."""
     controls_by_key = {name: [value for value in ensure_tuple(axes[name]) if is_time_dependent(value)] for name in axes}
     for name, controls in controls_by_key.items():
         for control in controls:
@@ -181,7 +181,7 @@ def find_late_control_changes(axes: Mapping[str, Any], last_time: float) -> Iter
 def find_objective_problems(
     optimal_keys: Mapping[str, list[OptimalControlOptions]], num_tasks: int = 1
 ) -> Iterator[Problem]:
-    """Find objectives with the wrong number of weights, and keys that cannot be optimised together."""
+    """Find objectives of optimal keys with the wrong number of weights, and keys that cannot be optimised together."""
     for name, options_list in optimal_keys.items():
         for options in options_list:
             weights = options.objective.weights
@@ -212,7 +212,7 @@ def find_schedule_conflicts(time_dependent_keys: Iterable[str], schedule: object
 
 
 def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControlOptions]]:
-    """Find the keys of a scenario to be optimised, each with its options."""
+    """Find the keys of a scenario whose function of time is optimised, each with its options."""
     values_by_key = {
         name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMISABLE_KEYS
     }
@@ -224,7 +224,7 @@ def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControlOptions]]:
 
 
 def make_optimum_coordinates(optimal_keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the coordinates of `OPTIMUM_VARIABLES` for these keys, or an empty dict without keys."""
+    """Return the dataset coordinates of keys with optimal functions of time, or an empty dict without such keys."""
     return (
         {"controlled": np.array([*optimal_keys]), "search": np.arange(1, NUM_OPTIMUM_SEARCHES + 1)}
         if optimal_keys
@@ -233,7 +233,7 @@ def make_optimum_coordinates(optimal_keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _extract_t0(schedule: Any) -> Any:
-    """Return the t0 of a schedule in a config, or a list for an axis of schedules.
+    """Return the t0 of a learning-rate schedule in a config, or a list for an axis of schedules.
 
     >>> _extract_t0({"t0": 5}), _extract_t0([{"t0": 2}, {"t0": 5}])
     (5, [2, 5])
@@ -333,7 +333,7 @@ class ControlledCell(Cell):
         return self.edges, tuple((name, control.segments.points) for name, control in self.known_controls.items())
 
     def after(self, t: float) -> Self:
-        """Return the cell for the segment that starts at edge t, with time measured from t."""
+        """Return the cell whose functions of time start at edge t, with time measured from t."""
         controls = {name: control.segment_from(t) for name, control in self.known_controls.items()}
         optimal_items = tuple(self.optimal_keys.items())
         cell = self.replace_values(**{name: get_initial_value(value) for name, value in controls.items()})

@@ -180,7 +180,7 @@ class Descent(LossFit):
             yield ("start",), "a student of length 0 has no R"
 
     def _find_batch_problems(self) -> Iterator[Problem]:
-        """Find batches that are empty or do not divide the examples, and epochs that end between two steps."""
+        """Find batches of a descent that are empty or do not divide the examples, and epochs between two steps."""
         for batch, sampling in self.list_value_pairs("batch", "sampling"):
             if sampling == "shuffle" and not _is_nearly_integer(1 / batch):
                 reason = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
@@ -221,7 +221,7 @@ class Descent(LossFit):
                 return
 
     def _find_coordinatewise_problems(self) -> Iterator[Problem]:
-        """Find penalties and engines that coordinatewise steps do not support.
+        """Find penalties and engines that the coordinatewise steps of a descent do not support.
 
         An l1 norm requires steps along the force for its proximal step. The deferred engine has no single weights.
         """
@@ -263,7 +263,7 @@ class Descent(LossFit):
         return {"epochs": np.asarray(self.epochs)}
 
     def estimate_run_seconds(self, cell: DescentCell) -> float:
-        """Estimate the seconds per run with the chosen engine.
+        """Estimate the seconds per run of a descent with the chosen engine.
 
         For the deferred engine, every step is assumed to add a direction, as with kinked losses.
         """
@@ -332,7 +332,7 @@ class DescentCell(LossCell):
 
 
 def choose_descent_engine(cell: DescentCell) -> str:
-    """Choose the faster engine for a cell, unless the config selects one.
+    """Choose the faster engine for a cell of a descent, unless the config selects one.
 
     The cost of a step is the number of known directions (deferred), or b N inputs or weights (explicit).
 

@@ -90,7 +90,7 @@ class OnlineLearning(AbstractScenario):
         return [name for name, value in self.axis_values().items() if any(map(is_time_dependent, ensure_tuple(value)))]
 
     def _find_step_problems(self) -> Iterator[Problem]:
-        """Find too many steps, and the first rate of drift or decay that exceeds N."""
+        """Find too many steps of online learning, and the first rate of drift or decay that exceeds N."""
         yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
         for name in ("drift", "decay"):
             for rate, N in self.list_value_pairs(name, "N") if name in self.axis_values() else ():
@@ -99,7 +99,7 @@ class OnlineLearning(AbstractScenario):
                     return
 
     def _find_time_function_problems(self) -> Iterator[Problem]:
-        """Find functions of time that are not supported, and unsupported objectives of optimal keys."""
+        """Find functions of time that online learners do not support, and unsupported objectives of optimal keys."""
         yield from find_late_control_changes(self.axis_values(), self.t[-1])
         yield from find_objective_problems(self.optimal_keys, getattr(self, "tasks", 1))
         distributions = ensure_tuple(self.axis_values().get("inputs", Gaussian()))
@@ -197,7 +197,7 @@ class OnlineCell(ControlledCell):
 
     @property
     def nondefault_time_dependence(self) -> dict[str, float]:
-        """Values of drift, decay, schedule and annealing that differ from their defaults."""
+        """Values of drift, decay, schedule and annealing of an online student that differ from their defaults."""
         return {
             name: getattr(self, name)
             for name, default in TIME_DEPENDENCE_DEFAULTS.items()
@@ -211,7 +211,7 @@ class OnlineCell(ControlledCell):
 
     @property
     def time_dependence(self) -> TimeDependence:
-        """Drift, decay, learning rate and noise as functions of time."""
+        """Drift, decay, learning rate and noise of an online student as functions of time."""
         t0 = np.float64(np.inf if self.schedule is None else max(self.schedule, MIN_SCHEDULE_T0))
         time_functions = self.control_polynomials
         schedule = time_functions.get("eta", LEARNING_RATE_SCHEDULES[self.annealing](t0))
@@ -250,7 +250,7 @@ class OnlineCell(ControlledCell):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Values that identify this cell, keyed by the names used in random seeds."""
+        """Values that identify this online student, keyed by the names used in random seeds."""
         return {
             "rule": self.name,
             **rename_keys_for_seeds(self.rule_parameters, {"assumed_flip": "noise"}),
@@ -306,7 +306,7 @@ class OnlineStudent(OnlineLearning):
         yield from self._find_time_function_problems()
 
     def _find_start_problems(self) -> Iterator[Problem]:
-        """Find the first reason why the rules or the numbers of students do not allow the start."""
+        """Find the first reason why the rules or the numbers of online students do not allow the start."""
         rules = [RULES[name] for name in ensure_tuple(self.rule)]
         if self.EXAMPLES_WITHOUT_TEACHER and any(issubclass(rule, Bayes) for rule in rules):
             examples = self.EXAMPLES_WITHOUT_TEACHER
@@ -332,7 +332,7 @@ class OnlineStudent(OnlineLearning):
         yield from find_schedule_conflicts(self.time_dependent_keys, self.schedule)
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
-        """Estimate the seconds per step and seed, with weight vectors."""
+        """Estimate the seconds per step and seed of an online student, with weight vectors."""
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * cell.N
 
     def _make_program_key(self, cell: OnlineCell) -> tuple[Any, ...]:

@@ -119,7 +119,7 @@ class OnlineRows(OnlineStudent):
         yield from super()._find_problems()
 
     def find_input_file_problems(self) -> Iterator[Problem]:
-        """Find the first table without two classes, or with an unsuitable number of columns."""
+        """Find the first table of an online sweep without two classes, or with an unsuitable number of columns."""
         for values in self.iterate_combinations("inputs", "decay"):
             if problem := self._find_table_problem(values):
                 yield problem

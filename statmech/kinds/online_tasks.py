@@ -78,7 +78,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Values that identify this cell.
+        """Values that identify this online student of several tasks.
 
         One task with one example per step has the random numbers of a `Scenario`.
         """

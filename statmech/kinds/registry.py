@@ -88,7 +88,7 @@ def add_default_population(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_labels(inputs: Any) -> bool:
-    """Return True if inputs, or any inputs of a list, are rows with a target or data sets."""
+    """Return True if the inputs that a config selects, or any inputs of a list, are rows with a target or data sets."""
     if isinstance(inputs, list | tuple):
         return any(map(_has_labels, inputs))
     if not isinstance(inputs, dict) or "rows" not in inputs:
@@ -147,7 +147,7 @@ class VocabularyEntry(NamedTuple):
 
 
 def list_vocabulary_entries() -> list[VocabularyEntry]:
-    """Return an entry for each key, parameter, coordinate and variable of each kind."""
+    """Return a vocabulary entry for each key, parameter, coordinate and variable of each kind."""
     kind_entries = [
         entry for kind in get_kinds().values() for entry in (*_list_key_entries(kind), *_list_variable_entries(kind))
     ]
@@ -159,7 +159,7 @@ def list_vocabulary_entries() -> list[VocabularyEntry]:
 
 
 def _list_key_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:
-    """Yield entries for the keys and parameters of a kind."""
+    """Yield vocabulary entries for the keys and parameters of a kind."""
     parameters = collect_parameters(kind.classes())
     for key in kind.describe_all_keys().values():
         if key.name not in parameters:
@@ -176,7 +176,7 @@ def _list_parameter_entries(kind: str, classes: Mapping[str, type]) -> Iterator[
 
 
 def _list_variable_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:
-    """Yield entries for all variables of a kind, including optional ones.
+    """Yield vocabulary entries for all variables of a kind, including optional ones.
 
     Corrections and limits of other variables are not included.
     """

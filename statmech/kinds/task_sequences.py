@@ -125,7 +125,7 @@ class TaskKeys(OnlineLearning):
 
     @property
     def optimal_keys(self) -> dict[str, list[OptimalControlOptions]]:
-        """Options for each key to be optimised."""
+        """Options for each key to be optimised, including the protocol of the tasks."""
         fraction_options = [
             protocol.optimum_options
             for protocol in ensure_tuple(self.protocol)
@@ -167,7 +167,7 @@ class TaskCell(ControlledCell):
 
     @property
     def optimal_keys(self) -> dict[str, OptimalControlOptions]:
-        """Options for each key to be optimised."""
+        """Options for each key of this cell to be optimised, including the protocol of the tasks."""
         protocol, optimal_keys = self.protocol, super().optimal_keys
         return (
             optimal_keys | {FIRST_TASK_FRACTION_CONTROL: protocol.optimum_options}
@@ -290,7 +290,7 @@ class TasksStart(ConfigSection):
         return self._make_first_layer_start(T).compute_start(K, len(T))._replace(v=v)
 
     def problems(self, K: int, T: np.ndarray, heads: int, dtype: str = "float64") -> list[str]:
-        """Explain why K student units cannot have this start with teacher units T (M, M).
+        """Explain why K units cannot have this start in a sequence of tasks with teacher units T (M, M).
 
         Returns one sentence per reason.
 
@@ -337,7 +337,7 @@ class PerceptronStart(ConfigSection):
         return self.length, np.broadcast_to(np.asarray(self.R, float), tasks).copy()
 
     def problems(self, task_overlaps: np.ndarray, dtype: str = "float64") -> list[str]:
-        """Explain why no student can have this start, given the cosines (tasks, tasks) of the teachers.
+        """Explain why no perceptron can have this start, given the cosines (tasks, tasks) of the teachers of the tasks.
 
         Returns one sentence per reason.
 

@@ -117,7 +117,7 @@ class ConfigKey:
         return {"type": JSON_SCHEMA_TYPES[self.type], **{bound.schema: value for bound, value in self.bounds}}
 
     def problem(self, value: Any) -> str | None:
-        """Return the reason why a value is not valid for the key, or None.
+        """Return the reason why a value is not valid for a parameter or another config key, or None.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class ConfigKey:
         return None
 
     def find_type_problem(self, value: Any) -> str | None:
-        """Return the reason why a value has the wrong type for the key, or None."""
+        """Return the reason why a value has the wrong type for a parameter or another config key, or None."""
         if type(value) is self.type and not self.choices:
             return None
         if self.choices:
@@ -230,7 +230,7 @@ def _get_class(kind: Any) -> type:
 
 @cache  # called for each value of a sweep
 def _get_class_parameters(cls: type) -> dict[str, ConfigKey]:
-    """Return the parameters of a class by name."""
+    """Return the parameters of a class by name, from its dataclass fields."""
     if any(isinstance(value, Field) for value in vars(cls).values()):
         raise ScenarioError(
             [((), f"the class {cls.__name__} has parameters: decorate it with @dataclass(frozen=True)")]
@@ -256,7 +256,7 @@ def _config_key_from_field(cls: type, f: Field[Any]) -> ConfigKey:
 
 
 def _resolve_annotation(cls: type, f: Field[Any]) -> Any:
-    """Return a field's annotation, evaluated in the module of the class that defines the field."""
+    """Return the annotation of a parameter's field, evaluated in the module of the class that defines the field."""
     owner = next((base for base in cls.__mro__ if f.name in vars(base)), cls)
     module = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
     try:
@@ -286,7 +286,7 @@ class RealParameterFamily:
 
 
 def get_real_parameter_family(thing: Any) -> RealParameterFamily:
-    """Return the family of an object with parameters.
+    """Return the family of objects that differ from an object in their real parameters only.
 
     >>> from statmech.students.rules import Perceptron
     >>> get_real_parameter_family(Perceptron(margin=0.5)) == get_real_parameter_family(Perceptron(eta=2.0))

@@ -91,7 +91,7 @@ class OptimalControlOptions:
 
 
 def optimum_options_from_config(section: Any, number: Callable[[Any], float] = float) -> OptimalControlOptions:
-    """Read the options of an optimum from a config section, parsing the bound with `number`.
+    """Read the options of an optimal control from a config section, parsing the bound with `number`.
 
     >>> str(optimum_options_from_config({"points": 8}))
     'optimal with 8 points'
@@ -111,7 +111,7 @@ def optimum_options_from_config(section: Any, number: Callable[[Any], float] = f
 
 
 def optimum_options_to_config(optimum: OptimalControlOptions) -> Any:
-    """Convert the options of an optimum to their config form.
+    """Convert the options of an optimal control to their config form.
 
     >>> optimum_options_to_config(OptimalControlOptions())
     'optimal'
@@ -130,7 +130,7 @@ def optimum_options_to_config(optimum: OptimalControlOptions) -> Any:
 
 
 def make_optimum_schema(number: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an optimum's section, with the schema `number` for its bound."""
+    """Return the JSON Schema of the section of an optimal control, with the schema `number` for its bound."""
     weights = {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 1}
     weighted = {"type": "object", "properties": dict.fromkeys(OBJECTIVE_NAMES, weights), "additionalProperties": False}
     keys = {
@@ -150,7 +150,7 @@ def _check_integer(name: str, value: Any, max_value: int) -> int:
 
 
 def _objective_from_config(form: Any) -> Objective:
-    """Make an objective from its config form."""
+    """Make the objective of an optimal control from its config form."""
     if isinstance(form, str) and form in OBJECTIVE_NAMES:
         return Objective(form)
     if isinstance(form, dict) and len(form) == 1 and next(iter(form)) in OBJECTIVE_NAMES:
@@ -278,7 +278,7 @@ def chebyshev_nodes(points: int) -> np.ndarray:
 
 
 def interpolation_weights(x: Array, points: int) -> Array:
-    """Return weights (..., points) that interpolate a segment's values to times x (...) in [0, 1].
+    """Return weights (..., points) that interpolate a control's values on a segment to times x (...) in [0, 1].
 
     The barycentric formula at Chebyshev points has weights of alternating sign, halved at both ends.
 
