@@ -422,7 +422,7 @@ def descriptions(schema, place="schema"):
 
 
 def schema_texts():
-    from statmech.kinds.registry import make_config_schema
+    from statmech.kinds.selection_and_vocabulary import make_config_schema
 
     return descriptions(make_config_schema())
 

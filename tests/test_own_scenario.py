@@ -22,7 +22,7 @@ from figures.explorer.pages import PAGES
 from statmech import ConfigError, ScenarioError, load, load_results
 from statmech.keys.scenario import SCENARIOS
 from statmech.keys.variables import Variable
-from statmech.kinds.registry import make_config_schema, scenario_from
+from statmech.kinds.selection_and_vocabulary import make_config_schema, scenario_from
 
 pytestmark = pytest.mark.quick
 

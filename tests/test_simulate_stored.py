@@ -23,7 +23,7 @@ from simulate.learners.learner_interface import (
     make_data_set_batch,
 )
 from statmech import LEARNERS, ScenarioError, StoredExamples
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.students.learners import STOP_REASONS, Learner
 from theory import ensemble_error, separable_fraction
 from theory.stored_examples import replica_theory

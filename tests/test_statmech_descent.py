@@ -19,7 +19,7 @@ from statmech.convex.descent_methods import DESCENTS, Gradient, HeavyBall, Neste
 from statmech.convex.losses import DESCENT_LOSSES, DESCENT_ONLY_LOSSES, Huber, Square
 from statmech.keys.scenario import find_used_classes
 from statmech.kinds.gradient_descent import choose_descent_engine
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.parameters.parameter_fields import parameter
 from statmech.results.comparison import distances, get_deviation_bound
 from statmech.results.results import Results

@@ -8,7 +8,7 @@ import pytest
 import simulate
 import theory
 from statmech import Network, ScenarioError, load
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results import comparison
 from statmech.results.tables import make_comparison_tables
 from statmech.students.order_parameters import factorise_gram

@@ -28,7 +28,7 @@ from statmech.classification.classifiers import CLASSIFIERS
 from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.config import user_files
 from statmech.keys.scenario import CLASS_REGISTRIES, SCENARIOS
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.runtime import operating_system, user_code
 from statmech.runtime.compiled_programs import REPOSITORY_FOLDER
 from statmech.stores import checksums, store_creation, zarr_store

@@ -13,7 +13,7 @@ from statmech import Boosting, Risk, Scenario, ScenarioError, StoredExamples, le
 from statmech.config.config_files import find_config, list_shipped_configs, load
 from statmech.inputs.input_distributions import INPUTS
 from statmech.keys.scenario import get_kinds
-from statmech.kinds.registry import make_config_schema, scenario_from
+from statmech.kinds.selection_and_vocabulary import make_config_schema, scenario_from
 from statmech.results import export_and_citations
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}

@@ -20,7 +20,7 @@ from statmech.convex.gaussian_clusters import (
 )
 from statmech.convex.losses import LOSSES, Hinge, Logistic, Square, SquaredHinge, convert_to_stability_loss
 from statmech.inputs.covariance_modes import make_modes
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.numerics.gaussian import normal_cdf
 from theory.convex.gaussian_clusters import ClusterEquations, find_best_cluster_lambdas, solve_cluster_minimum
 from theory.convex.saddle_point import PenaltyPoint

@@ -10,7 +10,7 @@ import numpy as np
 from IPython.display import Markdown
 
 from statmech.keys.scenario import SCENARIOS
-from statmech.kinds.registry import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
+from statmech.kinds.selection_and_vocabulary import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
 from statmech.parameters.parameter_fields import (
     BOUND_KINDS,
     ConfigKey,

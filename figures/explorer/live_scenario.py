@@ -31,7 +31,7 @@ from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError
 from statmech.keys.scenario import AbstractScenario, get_kinds
 from statmech.keys.sweep_grid import ensure_tuple
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results.results import Results
 from statmech.stores.sweep_size import estimate_cost
 

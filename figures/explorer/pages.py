@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from statmech.keys.scenario import AbstractScenario
-from statmech.kinds.registry import get_kind_name
+from statmech.kinds.selection_and_vocabulary import get_kind_name
 from statmech.parameters.schedules_and_controls import OPTIMAL_KEYWORD
 
 

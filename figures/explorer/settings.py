@@ -25,7 +25,7 @@ from statmech.errors import ConfigError, StatmechError, format_unknown_name
 from statmech.inputs.data_sets import GENERATED_DATA_SOURCES
 from statmech.keys.scenario import AbstractScenario, get_kinds
 from statmech.keys.sweep_grid import drop_duplicates, ensure_tuple
-from statmech.kinds.registry import find_selecting_keys, get_kind_name, scenario_from
+from statmech.kinds.selection_and_vocabulary import find_selecting_keys, get_kind_name, scenario_from
 from statmech.parameters.parameter_fields import collect_parameters, get_parameters
 from statmech.parameters.schedules_and_controls import get_initial_value
 

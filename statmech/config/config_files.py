@@ -22,7 +22,7 @@ from statmech.errors import (
 from statmech.keys.figure_key import Composition
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import expand_spacing
-from statmech.kinds.registry import get_kind, scenario_from
+from statmech.kinds.selection_and_vocabulary import get_kind, scenario_from
 from statmech.parameters.parameter_fields import collect_parameters, get_parameters
 from statmech.running_command import format_option
 from statmech.runtime import files

@@ -108,7 +108,7 @@ def _list_config_keys(config: Mapping[str, Any]) -> set[str]:
 
 
 def make_config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of config files for all kinds of scenarios."""
+    """Return the JSON Schema of config files that select any kind of scenario."""
     schemas = {kind.__name__: kind.make_schema() for kind in get_kinds().values()}
     definitions = {
         name: part for kind_schema in schemas.values() for name, part in kind_schema.pop("$defs", {}).items()
