@@ -35,7 +35,6 @@ from statmech.keys.config_keys import ConfigKeys
 from statmech.keys.config_schema import list_section_keys, make_kind_schema
 from statmech.keys.error_messages import MAX_LISTED_PROBLEMS, explain_problems
 from statmech.keys.sweep_grid import GenericCell, hash_identity, is_axis
-from statmech.keys.variables import ScenarioKind
 from statmech.parameters.schedules_and_controls import control_to_config
 from statmech.runtime import user_code
 from statmech.students.activations import ACTIVATIONS
@@ -263,7 +262,7 @@ def _list_keys_by_kind() -> dict[str, list[str]]:
     return {name: kind.list_keys() for name, kind in get_kinds().items()}
 
 
-def find_used_classes(scenario: ScenarioKind) -> set[type]:
+def find_used_classes(scenario: AbstractScenario) -> set[type]:
     """Return the classes of a scenario and its values, and registered classes selected by name.
 
     >>> from statmech import Scenario
