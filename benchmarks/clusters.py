@@ -19,7 +19,7 @@ from simulate.execution.dask_cluster import _connect_to_cluster
 from simulate.execution.store_runs import StoreLog, run_into
 from simulate.execution.work_units import count_cores
 from statmech import Scenario
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.stores.store_creation import create_store
 from statmech.stores.sweep_store import DONE_STATE, SweepStore
 

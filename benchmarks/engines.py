@@ -32,7 +32,7 @@ import simulate
 from simulate.online import gram_engine, grouped_gram_engine, perceptrons, weight_vector_engine
 from statmech import Scenario
 from statmech.inputs.input_distributions import Spectrum
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from statmech.numerics import random_numbers
 from statmech.numerics.random_numbers import make_key_data
 

@@ -22,7 +22,7 @@ from scipy.integrate import solve_ivp
 
 import theory
 from statmech import Scenario
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from theory.online.order_parameter_equations import solve_cells
 from theory.online.student_states import Students
 

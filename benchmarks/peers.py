@@ -68,7 +68,7 @@ from simulate.online import networks as network_kernels
 from statmech import Descent, Inference, Network, NetworkTasks, Risk, Scenario
 from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network import NetworkCell
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.numerics.random_numbers import make_key_data
 from statmech.parameters.schedules_and_controls import TimeSegments
 from statmech.runtime.operating_system import read_peak_memory

@@ -15,7 +15,7 @@ import statmech
 from figures.legends import make_line_handle
 from figures.panels import draw_guide, set_log_axes
 from figures.style import CURVE_COLOURS, THEORY_COLOUR, apply_style, draw_seed_means
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 INCHES = (9.6, 2.9)
 ALPHAS = [0.1, 0.15, 0.25, 0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.25, 1.6, 2.5, 4, 6.5, 10]  # N alpha is whole

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from simulate.execution.work_units import check_can_simulate, make_dataset_attributes, make_simulator, run_units
-from statmech.keys.controlled_keys import announce_optimum_searches
 from statmech.keys.inputs_and_examples import make_few_direction_warnings
 from statmech.keys.scenario import AbstractScenario
 from statmech.runtime import operating_system
@@ -84,5 +83,14 @@ def remarks(scenario: AbstractScenario) -> list[str]:
     return [
         *make_simulator(thin_scenario(scenario)).get_remarks_before_run(),
         *make_few_direction_warnings(scenario),
-        *announce_optimum_searches(scenario),
+        *_announce_optimum_searches(scenario),
     ]
+
+
+def _announce_optimum_searches(scenario: Any) -> Iterator[str]:
+    """Yield a notice that controls are optimised before a simulation, if a scenario has such controls."""
+    if not getattr(scenario, "optimal_keys", None):
+        return
+    number = sum(bool(cell.optimal_keys) for cell in scenario.cells())
+    subject = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
+    yield f"{subject} at the optimum: each is searched before it is simulated, in seconds or minutes"

@@ -11,7 +11,7 @@ from statmech.config import config_files
 from statmech.errors import ConfigError, StatmechError
 from statmech.keys.figure_key import read_figure_composition
 from statmech.keys.scenario import AbstractScenario
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results import results
 from statmech.results.comparison import distances as distances
 from statmech.results.results import as_results

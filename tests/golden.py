@@ -16,7 +16,7 @@ import numpy as np
 import simulate
 import theory
 from statmech import load
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 RECORD = Path(__file__).with_name("golden.json")
 FIRST = 6  # values of each variable that are recorded beside its digest

@@ -1,6 +1,6 @@
 """A small sweep of every kind of scenario: conformance tests range over the registry, so that no kind is forgotten.
 
-Each has the name of its kind (`statmech.keys.kind_registry.get_kinds`).
+Each has the name of its kind (`statmech.keys.scenario.get_kinds`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from statmech import (
     StoredExamples,
     load,
 )
-from statmech.keys.kind_registry import get_kinds
+from statmech.keys.scenario import get_kinds
 
 SMALL = {
     "rule": Scenario(rule=["hebb", "perceptron"], K=[1, 2], N=50, eta=[0.5, 1.0], t=[0, 1], seeds=6, gram=True),

@@ -18,8 +18,8 @@ from figures.explorer.pages import PAGES
 from simulate.execution.store_runs import run_into
 from statmech import ScenarioError
 from statmech.keys.config_keys import COMMON_COORDINATES
-from statmech.keys.kind_registry import get_kinds
-from statmech.kinds.registry import get_kind_name, scenario_from
+from statmech.keys.scenario import get_kinds
+from statmech.kinds.selection_and_vocabulary import get_kind_name, scenario_from
 from statmech.stores import sweep_size
 from statmech.stores.checksums import FINGERPRINT_VARIABLE
 from statmech.stores.store_creation import create_store

@@ -29,7 +29,7 @@ import theory
 from docs import executed_pages
 from statmech.config.config_files import list_shipped_configs
 from statmech.inputs.data_sets import DATA_FOLDER_ENV_VARIABLE
-from statmech.keys.kind_registry import get_kinds
+from statmech.keys.scenario import get_kinds
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -422,7 +422,7 @@ def descriptions(schema, place="schema"):
 
 
 def schema_texts():
-    from statmech.kinds.registry import make_config_schema
+    from statmech.kinds.selection_and_vocabulary import make_config_schema
 
     return descriptions(make_config_schema())
 

@@ -14,7 +14,7 @@ import simulate
 import theory
 from statmech import Network, ScenarioError
 from statmech.keys.initial_states import StudentUnits
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.students.activations import choose_smooth_lattice_spacing
 from theory.networks import anisotropic_inputs, order_parameter_equations, several_tasks
 from theory.networks.order_parameter_equations import DropoutMasks

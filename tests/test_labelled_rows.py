@@ -23,7 +23,7 @@ from statmech.inputs.real_tables import (
     make_labelled_table,
     make_real_table,
 )
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from theory.convex.real_tables import FreshRowErrorPredictor, TableRowErrorPredictor
 
 CLOUDS = {"loss": "logistic", "inputs": {"rows": "clouds-60"}, "P": [40, 300], "seeds": 2}

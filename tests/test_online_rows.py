@@ -21,7 +21,7 @@ from statmech.cli.command_group import app
 from statmech.convex.gaussian_clusters import TwoClusters
 from statmech.inputs import data_sets
 from statmech.inputs.real_tables import load_named_table
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 STUDENT = ("m_field", "length_field", "length", "eps_y")
 

@@ -20,9 +20,9 @@ import theory
 from figures.explorer import settings
 from figures.explorer.pages import PAGES
 from statmech import ConfigError, ScenarioError, load, load_results
-from statmech.keys.kind_registry import SCENARIOS
+from statmech.keys.scenario import SCENARIOS
 from statmech.keys.variables import Variable
-from statmech.kinds.registry import make_config_schema, scenario_from
+from statmech.kinds.selection_and_vocabulary import make_config_schema, scenario_from
 
 pytestmark = pytest.mark.quick
 

@@ -26,7 +26,7 @@ from statmech.classification.stopping_boundaries import (
     compute_total_level_rise,
     get_check_positions,
 )
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results import comparison
 from statmech.stores.sweep_size import compute_chunk_lengths
 from theory.classification.attentive_perceptron import (

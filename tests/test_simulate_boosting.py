@@ -13,7 +13,7 @@ from simulate.classification import boosting as simulation
 from simulate.classification import conjunctions
 from statmech import Boosting, Results, ScenarioError
 from statmech.classification.boosting import AdaBoost, BoostingCell
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results import comparison
 from theory.classification import boosting
 

@@ -20,7 +20,7 @@ from simulate.online import gram_engine, perceptrons, weight_vector_engine
 from simulate.online.learning_steps import compute_block_modulations
 from simulate.online.perceptrons import PerceptronLearner
 from statmech import RULES, Scenario, ScenarioError
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.numerics.random_numbers import make_key_data
 from statmech.parameters.parameter_fields import get_real_parameter_family
 from statmech.runtime import compiled_programs

@@ -11,7 +11,7 @@ from simulate.execution.store_runs import run_into
 from simulate.execution.work_units import make_simulator
 from simulate.online import gram_engine
 from statmech import Scenario
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.numerics.random_numbers import fold_in_key_data, make_generators
 from statmech.stores import zarr_store
 from statmech.stores.sweep_size import MAX_CELLS_PER_STORE_CHUNK, compute_chunk_lengths, estimate_cost

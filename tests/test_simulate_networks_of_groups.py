@@ -15,8 +15,8 @@ from simulate.online import gram_engine, grouped_gram_engine, networks
 from simulate.online import weight_vector_engine as vectors_engine
 from statmech import Network
 from statmech.inputs.covariance_modes import compute_group_sizes
-from statmech.keys.initial_states import factorise_gram
 from statmech.numerics.random_numbers import make_key_data
+from statmech.students.student_geometry import factorise_gram
 
 pytestmark = pytest.mark.quick
 

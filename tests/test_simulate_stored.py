@@ -18,7 +18,7 @@ from simulate.kinds.stored_examples import draw_data_set, draw_seed_inputs, make
 from simulate.learners import max_stability, version_space
 from simulate.learners.learner_interface import LearnerTask, at_once
 from statmech import LEARNERS, ScenarioError, StoredExamples
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.students.learners import STOP_REASONS, Learner
 from theory import ensemble_error, separable_fraction
 from theory.stored_examples import learning_curves_and_bounds

@@ -12,7 +12,7 @@ from simulate.convex.training_data import draw_teacher_data
 from simulate.kinds.empirical_risk import make_risk_problem
 from statmech.errors import ScenarioError
 from statmech.kinds.empirical_risk import Risk
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 TWO = {"spectrum": [0.2, 3.4], "shares": [0.75, 0.25]}
 NAMES = ("R", "length", "R_field", "length_field", "V", "eps_g", "eps_y", "mse", "train_loss", "eps_t")

@@ -13,7 +13,7 @@ import theory
 from simulate.online import gram_engine
 from simulate.online.learning_steps import draw_task_masks
 from statmech import Network, NetworkTasks, OnlineTasks, Scenario
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.students.rules import RULES
 
 LEVEL = 1e-3  # family-wise, over all distributions compared

@@ -157,7 +157,7 @@ def test_a_run_imports_only_its_own_kind_of_scenario(config, kind):
     code = f"""
 import statmech, sys
 from simulate.execution.work_units import make_simulator
-from statmech.keys.kind_registry import SCENARIOS, SCENARIOS_BY_KEY_PAIR
+from statmech.keys.scenario import SCENARIOS, SCENARIOS_BY_KEY_PAIR
 from theory.solutions import get_solver
 modules = [name.partition(":")[0] for name in (*SCENARIOS.data.values(), *SCENARIOS_BY_KEY_PAIR.data.values())]
 scenario = statmech.load({config!r})

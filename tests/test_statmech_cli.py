@@ -26,7 +26,7 @@ from statmech.cli.run_steps import execution_from_options
 from statmech.config.config_files import list_shipped_configs, read_config_description
 from statmech.config.shipped_configs import CONFIGS_BY_QUESTION
 from statmech.errors import ConfigError
-from statmech.keys.kind_registry import SCENARIOS
+from statmech.keys.scenario import SCENARIOS
 from statmech.stores import zarr_store
 from statmech.stores.store_status import read_status
 

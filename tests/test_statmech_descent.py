@@ -14,12 +14,12 @@ from simulate.run import remarks
 from statmech import LOSSES, ConfigError, Descent, Risk, ScenarioError
 from statmech.cli.jobs import job_from_source
 from statmech.cli.options import ConfigOptions
-from statmech.config import user_files
+from statmech.config import user_class_checks
 from statmech.convex.descent_methods import DESCENTS, Gradient, HeavyBall, Nesterov, compute_max_stable_eta
 from statmech.convex.losses import DESCENT_LOSSES, DESCENT_ONLY_LOSSES, Huber, Square
 from statmech.keys.scenario import find_used_classes
 from statmech.kinds.gradient_descent import choose_descent_engine
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.parameters.parameter_fields import parameter
 from statmech.results.comparison import distances, get_deviation_bound
 from statmech.results.results import Results
@@ -285,9 +285,9 @@ def test_a_descent_of_a_user_must_be_linear_or_act_on_single_weights():
         for kind, why in refused.items():
             DESCENTS["mine"] = kind
             with pytest.raises(ConfigError, match=f'the descent "mine": .*{why}'):
-                user_files.check_plugin_descent("mine")
+                user_class_checks.check_plugin_descent("mine")
         DESCENTS["mine"] = OfOneWeight
-        user_files.check_plugin_descent("mine")
+        user_class_checks.check_plugin_descent("mine")
     finally:
         del DESCENTS["mine"]
 

@@ -22,7 +22,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from statmech.errors import escape_text
-from statmech.keys.kind_registry import get_kinds
+from statmech.keys.scenario import get_kinds
 
 LIMIT_SECONDS, LIMIT_BYTES = 10, 2 * 10**9  # CPU time, and memory beyond that of the imports
 TEXTS = st.sampled_from(["", "hebb", "overlay", "gaussian", "best", "nan", "é", "a: b", "1e400", "\u202e", "x" * 300])

@@ -23,8 +23,8 @@ from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
 from statmech import Scenario, Stopping, StoredExamples
 from statmech.config import config_files
 from statmech.errors import ConfigError
-from statmech.keys.kind_registry import get_kinds
-from statmech.kinds.registry import scenario_from
+from statmech.keys.scenario import get_kinds
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.parameters.parameter_fields import get_parameters, parameter
 from statmech.results import export_and_citations
 from statmech.results.comparison import distances

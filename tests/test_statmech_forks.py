@@ -15,7 +15,7 @@ from conftest import few_optimisations, in_child
 import simulate
 import theory
 from statmech import LEARNERS, RULES, Scenario, ScenarioError, StoredExamples, errors
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 CONFIGS = [
     {"rule": ["perceptron", "adatron"], "K": 2, "N": 50, "t": [1], "seeds": 3, "start": {"length": [1, 2], "R": 0.1}},

@@ -8,10 +8,10 @@ import pytest
 import simulate
 import theory
 from statmech import Network, ScenarioError, load
-from statmech.keys.initial_states import factorise_gram
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results import comparison
 from statmech.results.tables import make_comparison_tables
+from statmech.students.student_geometry import factorise_gram
 
 pytestmark = pytest.mark.quick
 

@@ -6,7 +6,7 @@ import pytest
 from test_statmech_cli import statmech
 
 from statmech import ACTIVATIONS, RULES, Activation, ConfigError
-from statmech.config import user_files
+from statmech.config import user_class_checks, user_files
 from statmech.students.activations import GAUSSIAN_AVERAGE_METHODS
 
 MINE = """
@@ -116,7 +116,7 @@ def test_a_file_that_is_missing_or_not_python_is_reported(tmp_path):
 
 @pytest.mark.parametrize("name", list(RULES))
 def test_the_rules_of_this_package_pass_their_own_check(name):
-    user_files.check_plugin_rule(name)
+    user_class_checks.check_plugin_rule(name)
 
 
 def test_an_activation_in_a_file_is_known_like_any_other(mine):
@@ -150,7 +150,7 @@ def test_an_error_in_an_activation_is_reported_before_anything_is_computed(mine,
 
 @pytest.mark.parametrize("name", list(ACTIVATIONS))
 def test_the_activations_of_this_package_pass_their_own_check(name):
-    user_files.check_plugin_activation(name)
+    user_class_checks.check_plugin_activation(name)
 
 
 @pytest.mark.parametrize("parent", ["erf", "relu"])

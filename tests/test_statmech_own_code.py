@@ -27,9 +27,8 @@ from statmech import RULES, Scenario, StoreError, load_results
 from statmech.classification.classifiers import CLASSIFIERS
 from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.config import user_files
-from statmech.keys.kind_registry import SCENARIOS
-from statmech.keys.scenario import CLASS_REGISTRIES
-from statmech.kinds.registry import scenario_from
+from statmech.keys.scenario import CLASS_REGISTRIES, SCENARIOS
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.runtime import operating_system, user_code
 from statmech.runtime.compiled_programs import REPOSITORY_FOLDER
 from statmech.stores import checksums, store_creation, zarr_store
@@ -181,7 +180,7 @@ def test_the_file_of_any_class_that_a_scenario_uses_is_stated(mine, place, monke
 
 
 def test_a_kind_of_scenario_of_one_s_own_states_its_file(mine):
-    mine("from statmech.kinds.online_perceptron import Scenario\nfrom statmech.keys.kind_registry import SCENARIOS\n"
+    mine("from statmech.kinds.online_perceptron import Scenario\nfrom statmech.keys.scenario import SCENARIOS\n"
          "class Own(Scenario):\n    pass\nSCENARIOS['rule'] = Own\n")  # fmt: skip
     assert set(scenario_from({"rule": "hebb", "t": 1}).user_code_digests()) == {"mine.py"}
 

@@ -18,8 +18,8 @@ from statmech import LEARNERS, RULES, Attention, Rule, Scenario, ScenarioError, 
 from statmech.classification.classifiers import CLASSIFIERS, Classifier
 from statmech.classification.stopping_boundaries import BOUNDARIES, Boundary, BrownianBridgeBoundary
 from statmech.config import user_files
-from statmech.keys.kind_registry import SCENARIOS
-from statmech.kinds.registry import make_config_schema, scenario_from
+from statmech.keys.scenario import SCENARIOS
+from statmech.kinds.selection_and_vocabulary import make_config_schema, scenario_from
 from statmech.parameters.parameter_fields import (
     ConfigKey,
     collect_parameters,

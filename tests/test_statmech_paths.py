@@ -10,7 +10,7 @@ from conftest import statmech
 
 from statmech import ScenarioError, StoreError
 from statmech.cli import interrupts, printing
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.runtime import operating_system
 from statmech.stores.locks import lock_store
 

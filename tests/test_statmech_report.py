@@ -17,7 +17,7 @@ from figures.interactive import html_report, report_charts
 from figures.interactive.html_report import write_report
 from simulate.execution.store_runs import run_into
 from statmech import RULES, Results, Risk, Scenario
-from statmech.keys.kind_registry import SCENARIOS
+from statmech.keys.scenario import SCENARIOS
 from statmech.runtime.installed_packages import get_install_command
 from statmech.stores import zarr_store
 

@@ -8,7 +8,7 @@ import pytest
 from statmech import Inference, Risk, ScenarioError, load
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 
 @pytest.mark.parametrize(

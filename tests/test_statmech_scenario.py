@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 from statmech import Boosting, Risk, Scenario, ScenarioError, StoredExamples, learning_curve
 from statmech.config.config_files import find_config, list_shipped_configs, load
 from statmech.inputs.input_distributions import INPUTS
-from statmech.keys.kind_registry import get_kinds
-from statmech.kinds.registry import make_config_schema, scenario_from
+from statmech.keys.scenario import get_kinds
+from statmech.kinds.selection_and_vocabulary import make_config_schema, scenario_from
 from statmech.results import export_and_citations
 
 GOOD = {"rule": "perceptron", "t": [1.0, 2.0]}

@@ -35,7 +35,7 @@ import simulate
 import statmech.stores.sweep_size
 from simulate.execution.store_runs import run_into
 from statmech import StoreError
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.stores import zarr_store as store
 from statmech.stores.store_creation import recover_interrupted_replacement
 from statmech.stores.store_status import read_logged_runs, verify_results

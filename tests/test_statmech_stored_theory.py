@@ -11,7 +11,7 @@ import theory
 from simulate.execution.store_runs import run_into
 from statmech import Scenario, compare, load_results
 from statmech.errors import StoreError
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.stores import zarr_store
 from statmech.stores.stored_theory import adapt_theory
 from theory.control.optimal_controls import restore_best_controls

@@ -18,7 +18,7 @@ import simulate
 from simulate.execution.store_runs import run_into
 from statmech import Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedStoreError
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.stores import zarr_store
 from statmech.stores.checksums import find_corrupted_files
 from statmech.stores.sweep_store import DONE_STATE, SweepStore
@@ -81,7 +81,7 @@ import json, sys
 from pathlib import Path
 import jax
 from simulate.execution.store_runs import run_into
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 assert len(jax.devices()) == int(sys.argv[3])
 for path, config in json.loads(sys.argv[1]):
     run_into(Path(path), scenario_from(config), shard=json.loads(sys.argv[2]))

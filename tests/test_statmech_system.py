@@ -245,7 +245,7 @@ import hashlib, sys
 import jax
 import simulate, theory
 from statmech import Descent, Network, Scenario, StoredExamples
-from statmech.config import user_files as plugins
+from statmech.config import user_class_checks
 
 for setting in sys.argv[1:]:
     jax.config.update(*setting.split("="))
@@ -253,7 +253,7 @@ rule = Scenario(rule="perceptron", N=20, t=1, seeds=2)
 network = Network(network="erf", M=2, K=2, N=20, start={"Q": 0.5, "R": 0.1}, t=1, seeds=2)
 learner = StoredExamples(learner="minover", N=10, alpha=1, epochs=2, seeds=2)
 descent = Descent(descent="gradient", loss="hinge", N=12, alpha=1, epochs=2, seeds=2)
-plugins.check_plugin_rule("perceptron")
+user_class_checks.check_plugin_rule("perceptron")
 results = [*map(simulate.run, (rule, network, learner, descent)), *map(theory.solve, (rule, network))]
 values = [array.values.tobytes() for result in results for array in result.data_vars.values()]
 print(hashlib.sha256(b"".join(values)).hexdigest())

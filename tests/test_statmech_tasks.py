@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from statmech import Scenario, ScenarioError
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.parameters.task_protocols import CyclicBlocksProtocol, ReplayProtocol
 
 COMMON = {"tasks": 2, "N": 100, "t": [0, 5, 10], "switch": 5}

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from statmech.kinds.registry import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
+from statmech.kinds.selection_and_vocabulary import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
 
 
 def clashes(stated):

@@ -17,7 +17,7 @@ from statmech.convex.gaussian_clusters import GaussianClusters
 from statmech.convex.losses import LOSSES, Hinge, Logistic, Square, SquaredHinge, convert_to_stability_loss
 from statmech.convex.separability_thresholds import compute_cluster_separability_threshold
 from statmech.inputs.covariance_modes import make_modes
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.numerics.gaussian import normal_cdf
 from theory.convex.gaussian_clusters import (
     ClusterEquations,

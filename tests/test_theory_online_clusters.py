@@ -19,7 +19,7 @@ from statmech import RULES, OnlineClusters, ScenarioError
 from statmech.convex import gaussian_clusters as vocabulary
 from statmech.convex.gaussian_clusters import GaussianClusters
 from statmech.inputs.covariance_modes import compute_group_sizes, make_modes
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.numerics.gaussian import normal_cdf, normal_density
 from statmech.numerics.random_numbers import make_key_data
 from statmech.students.rules import Rule

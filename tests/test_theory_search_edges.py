@@ -8,7 +8,7 @@ from conftest import statmech
 import simulate
 import theory
 from statmech import compare
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 pytestmark = pytest.mark.quick
 

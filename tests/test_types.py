@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from statmech.keys.config_keys import INTERNAL_FIELDS
-from statmech.keys.kind_registry import get_kinds
+from statmech.keys.scenario import get_kinds
 from statmech.parameters.parameter_fields import collect_parameters
 
 ROOT = Path(__file__).parents[1]

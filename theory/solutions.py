@@ -21,10 +21,9 @@ import xarray as xr
 from scipy.interpolate import UnivariateSpline
 
 from statmech.errors import ScenarioError, SolverError
-from statmech.keys.controlled_keys import FIRST_TASK_FRACTION_CONTROL
 from statmech.keys.scenario import AbstractScenario, check_is_scenario
+from statmech.keys.time_dependent_keys import FIRST_TASK_FRACTION_CONTROL
 from statmech.keys.variables import STANDARD_ERROR_SUFFIX
-from statmech.parameters.schedules_and_controls import describe_edge_optimum
 from statmech.runtime.compiled_programs import set_up_compilation_cache
 from statmech.runtime.devices import use_one_blas_thread
 from statmech.stores.dataset import (
@@ -56,6 +55,7 @@ SPLINE_MEAN_CHI_SQUARED = (
 MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
 MIN_SPLINE_LINE_POINTS = 5
 _LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
+SEARCH_EDGE_TOL = 1e-4  # relative; closer to an edge of the search range, an optimum counts as lying on it
 
 
 def describe_optima_at_edges(scenario: AbstractScenario, dataset: xr.Dataset, solver: Any) -> list[str]:
@@ -79,7 +79,7 @@ def _describe_penalties_at_edges(cells: list[Any], dataset: xr.Dataset, solver: 
     for cell in cells:
         if cell.lam == "best":
             low, high = solver.searched_penalties(cell)
-            yield describe_edge_optimum("lam: best", min(float(dataset.lam_best.values[cell.index]), high), low, high)
+            yield _describe_edge_optimum("lam: best", min(float(dataset.lam_best.values[cell.index]), high), low, high)
 
 
 def _describe_controls_at_edges(cells: list[Any], dataset: xr.Dataset) -> Iterator[str]:
@@ -94,7 +94,24 @@ def _describe_controls_at_edges(cells: list[Any], dataset: xr.Dataset) -> Iterat
             values = dataset.control.values[cell.index][names.index(name)]
             for extreme in (np.nanmin(values), np.nanmax(values)):
                 if name != FIRST_TASK_FRACTION_CONTROL or extreme < 1:  # a fraction of 1 may be a true optimum
-                    yield describe_edge_optimum(f"{name}: optimal, at some times,", float(extreme), low, high)
+                    yield _describe_edge_optimum(f"{name}: optimal, at some times,", float(extreme), low, high)
+
+
+def _describe_edge_optimum(name: str, value: float, search_min: float, search_max: float) -> str:
+    """Return a warning if an optimum lies at the edge of its search range, else an empty string.
+
+    >>> _describe_edge_optimum("lam: best", 1e6, 1e-6, 1e6)
+    'lam: best is 1e+06, the largest value that is searched (1e-06 to 1e+06): the optimum may lie beyond'
+    >>> _describe_edge_optimum("lam: best", 0.3, 1e-6, 1e6)
+    ''
+    """
+    for side, edge in (("smallest", search_min), ("largest", search_max)):
+        if edge and np.isclose(
+            value, edge, rtol=SEARCH_EDGE_TOL, atol=0.0
+        ):  # an edge at 0 limits the parameter, not the search
+            searched = f"the {side} value that is searched ({search_min:g} to {search_max:g})"
+            return f"{name} is {edge:g}, {searched}: the optimum may lie beyond"
+    return ""
 
 
 def solve(scenario: AbstractScenario, progress: ProgressCallback | None = None) -> xr.Dataset:

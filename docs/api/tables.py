@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from IPython.display import Markdown
 
-from statmech.keys.kind_registry import SCENARIOS
-from statmech.kinds.registry import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
+from statmech.keys.scenario import SCENARIOS
+from statmech.kinds.selection_and_vocabulary import NAMES_WITH_TWO_MEANINGS, VocabularyEntry, list_vocabulary_entries
 from statmech.parameters.parameter_fields import (
     BOUND_KINDS,
     ConfigKey,

@@ -28,7 +28,7 @@ from figures.panels import (
 from figures.style import draw_seed_means, make_shades
 from statmech.classification.attentive_perceptron import MAX_AVERAGING_WINDOW_PROBES
 from statmech.classification.stopping_boundaries import BOUNDARIES
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 AXES = ("attention", "error_rate")  # sweep axes that this figure shows
 CAPTION = (

@@ -25,7 +25,7 @@ from statmech.errors import StatmechError
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.keys.variables import BIAS_SUFFIX, STD_SUFFIX
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.parameters.schedules_and_controls import OPTIMAL_KEYWORD
 from statmech.results.results import Results
 from statmech.runtime.devices import use_chart_accuracy

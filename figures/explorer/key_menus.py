@@ -22,9 +22,8 @@ from figures.explorer import settings
 from figures.explorer.sliders import make_stop_slider, set_slider_title
 from figures.labels import format_control_with_arrows
 from statmech.inputs.input_distributions import Inputs, PowerLaw, Spectrum, inputs_from_config, inputs_to_config
-from statmech.keys.controlled_keys import is_time_function_section
-from statmech.keys.kind_registry import get_kinds
-from statmech.keys.scenario import AbstractScenario
+from statmech.keys.scenario import AbstractScenario, get_kinds
+from statmech.keys.time_dependent_keys import is_time_function_section
 from statmech.parameters.schedules_and_controls import (
     OPTIMAL_KEYWORD,
     ControlFunction,

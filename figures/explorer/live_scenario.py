@@ -29,10 +29,9 @@ from figures.explorer.sliders import CallScheduler, TimeAnimation, format_value_
 from figures.functions_of_time import add_time_dependent_keys
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError
-from statmech.keys.kind_registry import get_kinds
-from statmech.keys.scenario import AbstractScenario
+from statmech.keys.scenario import AbstractScenario, get_kinds
 from statmech.keys.sweep_grid import ensure_tuple
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results.results import Results
 from statmech.stores.sweep_size import estimate_cost
 

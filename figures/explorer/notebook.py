@@ -13,7 +13,7 @@ from figures.explorer.settings import get_page_settings_by_kind
 from statmech.config import config_files
 from statmech.errors import ConfigError
 from statmech.keys.scenario import AbstractScenario
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results.results import Results
 
 

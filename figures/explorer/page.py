@@ -34,9 +34,8 @@ from figures.labels import kind_label
 from figures.style import STYLE_SETTINGS
 from statmech.config import config_files
 from statmech.errors import ConfigError
-from statmech.keys.kind_registry import get_kinds
-from statmech.keys.scenario import AbstractScenario
-from statmech.kinds.registry import scenario_from
+from statmech.keys.scenario import AbstractScenario, get_kinds
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results import export_and_citations
 from statmech.results.results import Results, load_results
 

@@ -1,6 +1,6 @@
 """The pages of the explorer: initial config, sliders and views of every kind of scenario.
 
-`PAGES` is keyed by the name of the kind (`statmech.keys.kind_registry.get_kinds`). A kind outside the package gets a
+`PAGES` is keyed by the name of the kind (`statmech.keys.scenario.get_kinds`). A kind outside the package gets a
 page by one more entry (docs/howto/own_scenario.md).
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from statmech.keys.scenario import AbstractScenario
-from statmech.kinds.registry import get_kind_name
+from statmech.kinds.selection_and_vocabulary import get_kind_name
 from statmech.parameters.schedules_and_controls import OPTIMAL_KEYWORD
 
 

@@ -1,6 +1,6 @@
 """Settings of the explorer: initial settings of its pages, values of their sliders, and links that restore a page.
 
-A page has the name of its kind of scenario (`statmech.keys.kind_registry.get_kinds`). The query in the address of a
+A page has the name of its kind of scenario (`statmech.keys.scenario.get_kinds`). The query in the address of a
 link holds the settings of a page, which are checked like a config.
 """
 
@@ -23,10 +23,9 @@ from figures.labels import key_label, kind_label
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
 from statmech.inputs.data_sets import GENERATED_DATA_SOURCES
-from statmech.keys.kind_registry import get_kinds
-from statmech.keys.scenario import AbstractScenario
+from statmech.keys.scenario import AbstractScenario, get_kinds
 from statmech.keys.sweep_grid import drop_duplicates, ensure_tuple
-from statmech.kinds.registry import find_selecting_keys, get_kind_name, scenario_from
+from statmech.kinds.selection_and_vocabulary import find_selecting_keys, get_kind_name, scenario_from
 from statmech.parameters.parameter_fields import collect_parameters, get_parameters
 from statmech.parameters.schedules_and_controls import get_initial_value
 

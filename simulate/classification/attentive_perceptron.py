@@ -19,8 +19,8 @@ import numpy as np
 from simulate.classification.partial_sums import MIN_BLOCK_EXAMPLES, AttentionState, evaluate_margins_in_blocks
 from simulate.execution.work_units import NUMBA_BYTES, PerSeedSimulator, SeedUnit, UnitResult
 from statmech.classification.attentive_perceptron import Attention, AttentionCell
-from statmech.keys.learning_rates import count_steps
 from statmech.keys.sweep_grid import hash_identity
+from statmech.keys.time_dependent_keys import count_steps
 from statmech.runtime.installed_packages import require_modules
 from statmech.stores.dataset import compute_student_order_parameters
 

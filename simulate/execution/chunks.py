@@ -29,7 +29,7 @@ from statmech.config import user_files
 from statmech.errors import StatmechError, StoreError
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import Cell
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.runtime import operating_system
 from statmech.runtime.compiled_programs import set_up_compilation_cache
 from statmech.runtime.operating_system import describe_exit_code, die_with_parent

@@ -39,7 +39,7 @@ from statmech.config import user_files
 from statmech.errors import ClusterError, ConfigError, StoreError
 from statmech.inputs.data_sets import DATA_FOLDER_ENV_VARIABLE
 from statmech.keys.scenario import AbstractScenario
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.running_command import format_option
 from statmech.runtime import files
 from statmech.runtime.installed_packages import require_modules

@@ -31,7 +31,7 @@ from statmech.errors import DamagedStoreError, StatmechError, StoreError
 from statmech.keys.figure_key import FigureKeyValue
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import Cell
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.runtime.compiled_programs import set_up_compilation_cache
 from statmech.stores.checksums import check_regular_files
 from statmech.stores.dataset import FIGURE_KEY, ProgressCallback, list_config_differences

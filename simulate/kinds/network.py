@@ -13,7 +13,7 @@ from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, is_defined_by
 from simulate.online import gram_engine, grouped_gram_engine, networks, weight_vector_engine
 from simulate.online.learning_steps import EngineRecord, EngineTask
 from statmech.errors import DivergedStudentError, ScenarioError
-from statmech.keys.initial_states import MAX_STUDENT_LENGTH_BY_DTYPE, factorise_gram
+from statmech.keys.initial_states import MAX_STUDENT_LENGTH_BY_DTYPE
 from statmech.kinds.network import IDENTICAL_START_NOTE, SYMMETRIC_START_NOTE, Network, NetworkCell
 from statmech.parameters.parameter_fields import get_real_parameter_family
 from statmech.students.network_error import (
@@ -24,6 +24,7 @@ from statmech.students.network_error import (
     measured_error,
     specialisation,
 )
+from statmech.students.student_geometry import factorise_gram
 
 DIRECT_ENGINE_REMARK = "inputs with many variances for their N run on the direct engine (engine: vectors)"
 

@@ -10,10 +10,10 @@ import numpy as np
 from simulate.kinds import network
 from simulate.online import networks
 from simulate.online.learning_steps import EngineRecord, EngineTask
-from statmech.keys.initial_states import factorise_gram
 from statmech.kinds.network import NetworkCell
 from statmech.kinds.network_tasks import NetworkTaskCell, NetworkTasks
 from statmech.students.network_error import generalization_error_from_coordinates, specialisation
+from statmech.students.student_geometry import factorise_gram
 
 
 class Simulator(network.Simulator):

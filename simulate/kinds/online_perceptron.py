@@ -18,8 +18,8 @@ from simulate.kinds.seed_batches import (
 from simulate.online import gram_engine, grouped_gram_engine, perceptrons, weight_vector_engine
 from simulate.online.learning_steps import EngineTask
 from statmech.keys.variables import LOCAL_FIELD_DESCRIPTIONS
+from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_perceptron import Scenario
-from statmech.kinds.online_student import OnlineCell
 from statmech.parameters.parameter_fields import get_real_parameter_family
 from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.students.ensemble_vote import (

@@ -10,9 +10,9 @@ from simulate.execution.work_units import UnitResult
 from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, check_float32_precision, check_student_lengths
 from simulate.online import perceptrons
 from simulate.online.learning_steps import EngineTask
-from statmech.keys.initial_states import factorise_gram
 from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
 from statmech.stores.dataset import compute_student_order_parameters
+from statmech.students.student_geometry import factorise_gram
 
 
 class Simulator(BatchSimulator[OnlineTaskCell]):

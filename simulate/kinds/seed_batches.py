@@ -15,8 +15,8 @@ from simulate.execution.work_units import XLA_BYTES, XLA_PROGRAM_BYTES, Simulato
 from simulate.online import gram_engine, weight_vector_engine
 from simulate.online.learning_steps import MIN_FLOAT32_RATE_PER_STEP, EngineRecord, EngineTask
 from statmech.errors import DivergedStudentError, ScenarioError
-from statmech.keys.learning_rates import count_steps
 from statmech.keys.scenario import AbstractScenario
+from statmech.keys.time_dependent_keys import count_steps
 from statmech.numerics.random_numbers import fold_in_key_data, make_key_data
 from statmech.runtime.devices import use_next_device
 from statmech.runtime.operating_system import count_cores, record_jax_use
@@ -24,8 +24,7 @@ from statmech.stores.sweep_size import MAX_SEEDS_PER_CHUNK, estimate_cost
 
 if TYPE_CHECKING:  # at run time, only the scenario's own kind is imported
     from statmech.kinds.network import NetworkCell
-    from statmech.kinds.online_learning import OnlineLearning
-    from statmech.kinds.online_student import OnlineCell
+    from statmech.kinds.online_learning import OnlineCell, OnlineLearning
 
 MIN_BATCH_SEEDS = 8  # fewer seeds take as long as 8
 MIN_SEEDS_PER_BATCH_PART = (

@@ -43,11 +43,11 @@ from simulate.online.learning_steps import (
     select_task_values,
     stack_task_numbers,
 )
-from statmech.keys.initial_states import factorise_gram
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.students.activations import Activation
+from statmech.students.student_geometry import factorise_gram
 
 if TYPE_CHECKING:
     from statmech.kinds.network import NetworkCell

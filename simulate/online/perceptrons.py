@@ -32,14 +32,14 @@ from simulate.online.learning_steps import (
     stack_task_numbers,
     subtract_fraction,
 )
-from statmech.keys.initial_states import factorise_gram
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.students.rules import Rule
+from statmech.students.student_geometry import factorise_gram
 
 if TYPE_CHECKING:
     from statmech.kinds.online_clusters import OnlineClusterCell
-    from statmech.kinds.online_student import OnlineCell
+    from statmech.kinds.online_learning import OnlineCell
     from statmech.kinds.online_table import OnlineRowsCell
     from statmech.kinds.online_tasks import OnlineTaskCell
 

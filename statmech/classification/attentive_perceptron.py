@@ -16,9 +16,9 @@ from statmech.classification.random_walks import BoundaryAxis, ErrorRateAxis, Fe
 from statmech.classification.stopping_boundaries import BOUNDARIES, Boundary, get_check_positions
 from statmech.errors import Problem
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, Number, Times, Whole, config_key
-from statmech.keys.learning_rates import find_step_count_problems
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import Cell, ensure_tuple
+from statmech.keys.time_dependent_keys import find_step_count_problems
 from statmech.keys.variables import Variable
 
 MAX_AVERAGING_WINDOW_PROBES = 10**9

@@ -60,7 +60,7 @@ def job_from_source(source: ConfigOptions, *, data: bool = False) -> Job:
 def _find_named_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
     """Yield a problem if the named figure does not exist or does not support these config keys."""
     import figures
-    from statmech.kinds.registry import add_default_population, find_selecting_keys
+    from statmech.kinds.selection_and_vocabulary import add_default_population, find_selecting_keys
 
     figure, choice = keys.get("figure"), next(iter(find_selecting_keys({*add_default_population(keys)})), None)
     if isinstance(figure, str) and choice is not None:

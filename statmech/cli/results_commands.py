@@ -94,7 +94,7 @@ def schema() -> None:
 
     Example: `statmech schema > statmech.schema.json`.
     """
-    from statmech.kinds.registry import make_config_schema as config_schema
+    from statmech.kinds.selection_and_vocabulary import make_config_schema as config_schema
 
     print(json.dumps(config_schema(), indent=2))
 

@@ -22,7 +22,7 @@ from statmech.errors import (
 from statmech.keys.figure_key import Composition
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import expand_spacing
-from statmech.kinds.registry import get_kind, scenario_from
+from statmech.kinds.selection_and_vocabulary import get_kind, scenario_from
 from statmech.parameters.parameter_fields import collect_parameters, get_parameters
 from statmech.running_command import format_option
 from statmech.runtime import files
@@ -137,7 +137,7 @@ def _find_stores(folder: Path, subfolder_pattern: str = "") -> list[Path]:
 
 
 def _describe_missing_results(path: Path) -> str:
-    """Return a message about a folder without a simulation, naming subfolders with simulations."""
+    """Return a message that a folder given as a config has no simulation, naming subfolders with simulations."""
     subfolders = sorted({str(store.parent) for store in _find_stores(path, "*/")})
     hint = f". Folders with results in it: {', '.join(subfolders)}" if subfolders else ""
     results = "with theory.zarr alone" if (path / "theory.zarr").is_dir() else "without results"
@@ -283,7 +283,7 @@ def format_config(scenario: AbstractScenario) -> str:
 
 
 def _format_yaml_value(value: Any) -> str:
-    """Format a value as JSON, which is also YAML, and equally spaced numbers as a range.
+    """Format a config value as JSON, which is also YAML, and equally spaced numbers as a range.
 
     >>> _format_yaml_value([0.0, 0.5, 1.0, 1.5]), _format_yaml_value([1.0, 2.0])
     ('{linspace: [0, 1.5, 4]}', '[1.0, 2.0]')
@@ -351,7 +351,7 @@ def _parse_override(text: str) -> tuple[str, Any]:
 
 
 def _set_dotted_key(keys: dict[str, Any], path: list[str], value: Any) -> None:
-    """Set the value of a dotted key such as `start.R`, creating missing sections."""
+    """Set the value of a dotted config key such as `start.R`, creating missing sections."""
     for part in path[:-1]:
         section = keys.get(part)
         keys[part] = dict(section) if isinstance(section, dict) else {}
@@ -383,7 +383,7 @@ def _quote_range_brackets(sentence: str, key: str) -> str:
 
 
 def _find_line(node: Any, location: tuple[str | int, ...]) -> int | None:
-    """Return the line of the innermost part of a location found in the file, or None."""
+    """Return the line of the innermost part of a location that a config file contains, or None."""
     line = None
     zipped = node.get("zip") if isinstance(node, dict) else None
     if location and isinstance(zipped, dict) and location[0] in zipped:

@@ -11,37 +11,16 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-import numpy as np
-
-from statmech.config.user_class_checks import (
-    find_descent_problem,
-    find_jump,
-    find_loss_problem,
-    find_teacher_problem,
-    find_weights_problem,
-    find_wrong_slope,
-)
-from statmech.convex.descent_methods import DESCENTS
-from statmech.convex.losses import LOSSES
-from statmech.convex.teachers import TEACHERS
-from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
-from statmech.errors import ConfigError, ScenarioError
-from statmech.parameters.parameter_fields import get_parameters
+from statmech.config.user_class_checks import REGISTRY_CHECKS
+from statmech.errors import ConfigError
 from statmech.runtime import files, user_code
-from statmech.runtime.devices import use_cpu_double_precision
-from statmech.students.activations import ACTIVATIONS, Activation
-from statmech.students.rules import RULES
 
 MAX_PLUGIN_BYTES = 10_000_000
 PLUGIN_FILES_ENV_VARIABLE = "STATMECH_LOAD"  # list of files, separated as in PATH
 SAFE_PATH_ENV_VARIABLE = "PYTHONSAFEPATH"  # keeps `python -c` and `python -m` from importing from the current folder
-ARRAY_BRANCH_HINT = "\nx is an array: write np.where(x < 0, a, b) for `a if x < 0 else b`"
 _loaded_modules: dict[str, ModuleType] = {}  # keys: absolute paths
 
 
@@ -77,140 +56,6 @@ def load_plugin(file: str | Path) -> None:
                 check_class(name)
     _loaded_modules[str(path)] = module
     user_code.is_module_current(module)  # store the digest now: the file may be edited while this process runs
-
-
-def check_plugin_rule(name: str) -> None:
-    """Check a rule at its default parameters in NumPy and JAX, or raise `ConfigError`.
-
-    >>> check_plugin_rule("adatron")
-    """
-    import jax
-
-    with (
-        _convert_plugin_failures(f'the rule "{name}"', _make_tracing_hint("stabilities", "kappa")),
-        use_cpu_double_precision(),
-    ):
-        rule = RULES[name]()
-        get_parameters(rule)
-        str(rule.label)
-        rule.g(np.linspace(-8, 8, 9), 1.0)
-        jax.eval_shape(rule.g, *[jax.ShapeDtypeStruct((2,), np.float32)] * 2)
-        jump_position = find_jump(lambda kappa: rule.g(kappa, 1.0), rule.kinks)
-    if jump_position is not None:
-        raise ConfigError(f'the rule "{name}": g jumps at stability {jump_position:.3g}, which is not among its kinks')
-
-
-def check_plugin_activation(name: str) -> None:
-    """Check an activation at its default parameters in NumPy and JAX, or raise `ConfigError`.
-
-    >>> check_plugin_activation("relu")
-    """
-    import jax
-
-    with (
-        _convert_plugin_failures(f'the activation "{name}"', _make_tracing_hint("fields", "x")),
-        use_cpu_double_precision(),
-    ):
-        activation = ACTIVATIONS[name]()
-        get_parameters(activation)
-        str(activation.label)
-        traced = jax.eval_shape(activation.both, jax.ShapeDtypeStruct((2, 9), np.float32))
-        results = (traced, activation.both(np.linspace(-8, 8, 18).reshape(2, 9)))
-        problem = None
-        if any([np.shape(array) for array in jax.tree.leaves(result)] != [(2, 9)] * 2 for result in results):
-            problem = "both(x) must return two arrays of the shape of x, g and its derivative"
-        problem = problem or _describe_wrong_derivative(activation)
-    if problem is not None:
-        raise ConfigError(f'the activation "{name}": {problem}')
-
-
-def check_plugin_loss(name: str) -> None:
-    """Check that a loss is convex and has the properties it declares, or raise `ConfigError`.
-
-    >>> check_plugin_loss("huber")
-    """
-    _check_convex_plugin("loss", LOSSES, name, find_loss_problem)
-
-
-def check_plugin_descent(name: str) -> None:
-    """Check that a descent is linear in the weights, or raise `ConfigError`.
-
-    >>> check_plugin_descent("nesterov")
-    """
-    _check_convex_plugin("descent", DESCENTS, name, find_descent_problem)
-
-
-def check_plugin_teacher(name: str) -> None:
-    """Check that a teacher has the properties it declares, or raise `ConfigError`.
-
-    >>> check_plugin_teacher("probit")
-    """
-    _check_convex_plugin("teacher", TEACHERS, name, find_teacher_problem)
-
-
-def check_plugin_weight_distribution(name: str) -> None:
-    """Check that a distribution of weights has mean square 1, or raise `ConfigError`.
-
-    >>> check_plugin_weight_distribution("sparse")
-    """
-    _check_convex_plugin("distribution of weights", WEIGHT_DISTRIBUTIONS, name, find_weights_problem)
-
-
-def _check_convex_plugin(
-    noun: str, kinds: dict[str, Any], name: str, find_problem: Callable[[Any], str | None]
-) -> None:
-    """Check a registered class of `statmech.convex` at its default parameters with `find_problem`."""
-    with _convert_plugin_failures(f'the {noun} "{name}"', ARRAY_BRANCH_HINT):
-        thing = kinds[name]()
-        get_parameters(thing)
-        str(thing.label)
-        problem = find_problem(thing)
-    if problem is not None:
-        raise ConfigError(f'the {noun} "{name}": {problem}')
-
-
-REGISTRY_CHECKS: tuple[tuple[dict[str, Any], Callable[[str], None]], ...] = (
-    (RULES, check_plugin_rule),
-    (ACTIVATIONS, check_plugin_activation),
-    (LOSSES, check_plugin_loss),
-    (DESCENTS, check_plugin_descent),
-    (TEACHERS, check_plugin_teacher),
-    (WEIGHT_DISTRIBUTIONS, check_plugin_weight_distribution),
-)
-
-
-@contextmanager
-def _convert_plugin_failures(subject: str, hint: str) -> Iterator[None]:
-    """Convert a failure in a user's class to a `ConfigError` that names the class.
-
-    The hint is appended if the failure is a branch on an array.
-    """
-    try:
-        yield
-    except ScenarioError as problem:
-        raise ConfigError(f"{subject}: {problem}") from None
-    except Exception as failure:
-        message = str(failure).splitlines()[0]
-        branches = "Tracer" in type(failure).__name__ or "truth value" in str(failure)
-        raise ConfigError(f"{subject}: {type(failure).__name__}: {message}{hint if branches else ''}") from None
-
-
-def _make_tracing_hint(arrays: str, variable: str) -> str:
-    """Return a hint on how to write functions of arrays for tracing by JAX."""
-    instead = f"write step(-{variable}) for `if {variable} < 0`"
-    functions = f"get_array_module({variable}).tanh({variable}) for np.tanh({variable})"
-    return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}"
-
-
-def _describe_wrong_derivative(activation: Activation) -> str | None:
-    """Describe a jump outside the kinks or a wrong derivative, or return None for a correct activation."""
-    g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
-    for function, description in ((g, "g jumps"), (derivative, "g bends")):
-        if (position := find_jump(function, activation.kinks)) is not None:
-            return f"{description} at field {position:.3g}, which is not among its kinks"
-    if (position := find_wrong_slope(g, derivative, activation.kinks)) is not None:
-        return f"the second array that both returns is not the derivative of g at field {position:.3g}"
-    return None
 
 
 def load_plugins_from_environment() -> None:

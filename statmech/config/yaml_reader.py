@@ -20,6 +20,10 @@ from ruamel.yaml.reader import ReaderError
 
 MAX_YAML_VALUES, MAX_YAML_DEPTH = 25_000, 20  # keys count as values, and each alias as its full content
 MAX_YAML_LINES = 100_000  # including empty lines and comments
+MAX_QUOTED_LINE_LENGTH = 60  # characters
+YAML_KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
+MISSING_COLON_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
+LineMessage = tuple[int | None, str]  # line number from 1, if known, and message
 
 
 class YamlSizeError(MarkedYAMLError):
@@ -47,7 +51,7 @@ class BoundedYamlParser(RoundTripParser):
         self._values, self._open, self._sizes = 0, [], {}  # type: ignore[var-annotated]
 
     def get_event(self) -> Any:
-        """Return the next event after counting its values."""
+        """Return the next event of a YAML text after counting its values."""
         event = super().get_event()
         if isinstance(event, AliasEvent):
             self._count_values(self._count_alias_values(event), event)
@@ -59,7 +63,7 @@ class BoundedYamlParser(RoundTripParser):
         return event
 
     def _count_node(self, event: Any) -> None:
-        """Count a value, or start counting a collection."""
+        """Count a value of a YAML text, or start counting a collection."""
         self._sizes[event.anchor] = 1
         if isinstance(event, CollectionStartEvent):
             self._open.append((event.anchor, self._values))
@@ -82,13 +86,6 @@ class BoundedYamlParser(RoundTripParser):
         self._values += values
         if self._values > MAX_YAML_VALUES:
             raise YamlSizeError(problem=f"contains more than {MAX_YAML_VALUES:,} values", problem_mark=event.start_mark)
-
-
-MAX_QUOTED_LINE_LENGTH = 60  # characters
-YAML_KEY_PATTERN = re.compile(r"\s*[\w.]+:(\s|$)")
-MISSING_COLON_SPACE_PATTERN = re.compile(r"\s*([\w.]+):(?!//)([^\s:].*)")
-
-LineMessage = tuple[int | None, str]  # line number from 1, if known, and message
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,7 @@ def describe_yaml_mistake(failure: Exception, text: str) -> LineMessage:
 
 
 def find_missing_colon_space(text: str) -> LineMessage | None:
-    """Return the line number and a message about the first missing space after a colon, or None."""
+    """Return the line number and a message about the first missing space after a colon in YAML, or None."""
     for number, line in enumerate(text.splitlines(), 1):
         if match := MISSING_COLON_SPACE_PATTERN.fullmatch(line):
             return number, f"a space is missing after the colon: {match[1]}: {_quote_line(match[2])}"
@@ -153,7 +150,7 @@ def find_missing_colon_space(text: str) -> LineMessage | None:
 
 
 def _explain_unclosed_bracket(mistake: YamlMistake) -> LineMessage:
-    """Explain a bracket that is not closed, or is closed by a different bracket."""
+    """Explain a bracket in YAML that is not closed, or is closed by a different bracket."""
     opening = mistake.line(mistake.start)[mistake.start_column : mistake.start_column + 1]
     closing = {"[": "]", "{": "}"}.get(opening, "")
     if mistake.problem[1] in ("]", "}"):
@@ -162,7 +159,7 @@ def _explain_unclosed_bracket(mistake: YamlMistake) -> LineMessage:
 
 
 def _explain_open_quote(mistake: YamlMistake) -> LineMessage:
-    """Explain a quote that is not closed."""
+    """Explain a quote in YAML that is not closed."""
     return (
         mistake.start,
         f"the quote {mistake.line(mistake.start)[mistake.start_column : mistake.start_column + 1]} is not closed",
@@ -170,7 +167,7 @@ def _explain_open_quote(mistake: YamlMistake) -> LineMessage:
 
 
 def _explain_missing_colon(mistake: YamlMistake) -> LineMessage:
-    """Explain a key without a colon, or without a space after the colon."""
+    """Explain a YAML key without a colon, or without a space after the colon."""
     return _explain_missing_space(mistake, mistake.start) or (
         mistake.start,
         _format_missing_colon_message(mistake, mistake.start),
@@ -178,7 +175,7 @@ def _explain_missing_colon(mistake: YamlMistake) -> LineMessage:
 
 
 def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
-    """Explain a second colon in a line, or a mistake in the line above."""
+    """Explain a second colon in a line of YAML, or a mistake in the line above."""
     line, above = mistake.line(mistake.line_number), mistake.line(mistake.nonempty_line_above_number)
     if above and not re.search(r":(\s|$)", above):
         return _explain_missing_space(mistake, mistake.nonempty_line_above_number) or (
@@ -195,7 +192,7 @@ def _explain_second_colon(mistake: YamlMistake) -> LineMessage:
 
 
 def _explain_bad_first_character(mistake: YamlMistake) -> LineMessage:
-    """Explain a character that cannot begin a value."""
+    """Explain a character that cannot begin a YAML value."""
     character = mistake.line(mistake.line_number)[mistake.column : mistake.column + 1]
     if character == "\t":
         return mistake.line_number, "a tab; YAML is indented and separated by spaces"
@@ -203,13 +200,13 @@ def _explain_bad_first_character(mistake: YamlMistake) -> LineMessage:
 
 
 def _explain_unknown_alias(mistake: YamlMistake) -> LineMessage:
-    """Explain an alias without an anchor."""
+    """Explain a YAML alias without an anchor."""
     name = mistake.problem[1]
     return mistake.line_number, f"*{name} repeats a value that no &{name} has named; put it in quotes if it is a text"
 
 
 def _explain_misplaced_text(mistake: YamlMistake) -> LineMessage:
-    """Explain text that does not match the structure of the lines above."""
+    """Explain text that does not match the structure of the lines of YAML above."""
     line = mistake.line(mistake.line_number)
     above = [text for text in mistake.lines[: mistake.line_number - 1] if _has_content(text)]
     if mistake.problem[1] == "'<document start>'" and above and not YAML_KEY_PATTERN.match(above[0]):

@@ -11,6 +11,6 @@ from .key_types import axis_of as axis_of
 from .key_types import config_key as config_key
 from .key_types import one_of as one_of
 from .key_types import parameter as parameter
-from .kind_registry import SCENARIOS as SCENARIOS
+from .scenario import SCENARIOS as SCENARIOS
 from .scenario import AbstractScenario as AbstractScenario
 from .variables import Variable as Variable

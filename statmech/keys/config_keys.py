@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from statmech.errors import Problem, ScenarioError, format_unknown_name
 from statmech.keys.error_messages import explain_problems
 from statmech.keys.figure_key import Composition
-from statmech.keys.key_types import PARAMETER_ADAPTERS, PARAMETERS, TIME_FUNCTION_ADAPTER, Whole, describe_field
+from statmech.keys.key_types import PARAMETER_ADAPTERS, PARAMETERS, Whole, describe_field
 from statmech.keys.sweep_grid import (
     MAX_AXIS_VALUES,
     MAX_CELLS_PER_STORE,
@@ -34,6 +34,7 @@ from statmech.keys.sweep_grid import (
     expand_zip_groups,
     is_axis,
 )
+from statmech.keys.time_dependent_keys import TIME_FUNCTION_ADAPTER
 from statmech.keys.variables import Variable
 from statmech.parameters.parameter_fields import (
     ConfigKey,
@@ -44,6 +45,21 @@ from statmech.parameters.parameter_fields import (
 )
 
 DEFAULT_SECONDS_PER_RUN = 1e-2  # for kinds that do not estimate their run time
+TYPE_DESCRIPTIONS = ((NameOrAxis, "str or a list"), (IntegerOrAxis, "int or a list"), (NumberOrAxis, "float or a list"))
+DOCTEST_PROMPT = ">>> "
+MAX_SEEDS_PER_GRID_POINT = 10**9  # larger values must be typos
+COMMON_COORDINATES = {"seed": ConfigKey("seed", "independent run", int)}
+RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # used in every dataset or store
+INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields of the class that no config contains
+FigureNameOrSection = Annotated[  # a string names a published figure, a section composes one
+    Any,
+    PydanticTypeOverride(
+        Annotated[
+            Annotated[str, Tag("word")] | Annotated[Composition, Tag("given")],
+            Discriminator(lambda given: "given" if isinstance(given, dict | Composition) else "word"),
+        ]
+    ),
+]
 
 
 class ScenarioDefaults(Grid):
@@ -148,18 +164,25 @@ class ScenarioDefaults(Grid):
         return self.equations
 
     @classmethod
+    def classes(cls) -> Mapping[str, type]:
+        """Return all classes whose parameters are keys of a config, by name.
+
+        If two keys share the name of a class, the name under the second key gets this key as a suffix.
+        """
+        further = [
+            (key, name, kind) for key, kinds in cls.FURTHER_CLASS_CHOICES.items() for name, kind in kinds.items()
+        ]
+        return {**cls.KINDS, **{f"{name} ({key})" if name in cls.KINDS else name: kind for key, name, kind in further}}
+
+    @classmethod
     def get_equation(cls, name: str) -> str:
         """Return the LaTeX equation of a class of this name, or an empty string."""
         equation: str = getattr(cls.classes()[name], "equation", "")
         return equation
 
 
-TYPE_DESCRIPTIONS = ((NameOrAxis, "str or a list"), (IntegerOrAxis, "int or a list"), (NumberOrAxis, "float or a list"))
-DOCTEST_PROMPT = ">>> "
-
-
 def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> str:
-    """Add a section on the keys of a class to its docstring, before the examples.
+    """Add a section on the config keys of a kind of scenario to its docstring, before the examples.
 
     Parameters
     ----------
@@ -187,7 +210,7 @@ def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], paramete
 
 
 def make_class_signature(fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> Signature:
-    """Return the signature of a class with its keys and defaults, but without types.
+    """Return the signature of a kind of scenario, with its config keys and defaults, but without types.
 
     Parameters
     ----------
@@ -213,27 +236,12 @@ def _get_schema_extra(field: FieldInfo) -> dict[str, Any]:
 
 
 def _describe_type_and_default(field: FieldInfo) -> str:
-    """Describe the type and default of a key in a few words."""
+    """Describe the type and default of a config key in a few words."""
     form = next((description for kind, description in TYPE_DESCRIPTIONS if field.annotation == kind), "")
     if field.is_required():
         return form or "list"
     default = f"default {_get_default(field)!r}"
     return f"{form}, {default}" if form else default
-
-
-MAX_SEEDS_PER_GRID_POINT = 10**9  # larger values must be typos
-COMMON_COORDINATES = {"seed": ConfigKey("seed", "independent run", int)}
-RESERVED_STORE_NAMES = ("state", "fingerprint", "made_by", "done")  # used in every dataset or store
-INTERNAL_FIELDS = (PARAMETERS, "zipped")  # fields of the class that no config contains
-FigureNameOrSection = Annotated[  # a string names a published figure, a section composes one
-    Any,
-    PydanticTypeOverride(
-        Annotated[
-            Annotated[str, Tag("word")] | Annotated[Composition, Tag("given")],
-            Discriminator(lambda given: "given" if isinstance(given, dict | Composition) else "word"),
-        ]
-    ),
-]
 
 
 class ConfigKeys(ScenarioDefaults, BaseModel):
@@ -292,7 +300,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
     @field_validator(PARAMETERS, mode="before")
     @classmethod
     def _convert_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Convert the parameters to the types declared in their classes."""
+        """Convert the parameters in a config to the types declared in their classes."""
         values, conversion_problems = {}, list[Problem]()
         for name, value in parameters.items():
             try:
@@ -307,7 +315,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
     @classmethod
     def _convert_parameter(cls, name: str, raw_value: Any) -> Any:
-        """Convert one parameter, given as a value or an axis.
+        """Convert one parameter of a config, given as a value or an axis.
 
         At least one class must allow the value of a parameter that is a string.
         """
@@ -327,7 +335,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
     @model_validator(mode="after")
     def _check_scenario(self) -> Self:
-        """Check all keys in combination, and raise `ScenarioError` if there are problems."""
+        """Check all config keys in combination, and raise `ScenarioError` if there are problems."""
         self.check_combination_count(self.dimensions.values(), MAX_CELLS_PER_STORE, "a store can hold")
         scenario_problems = [*self._find_axis_problems(), *self._find_parameter_problems(), *self._find_problems()] or [
             *self._find_name_clashes()
@@ -337,7 +345,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
         return self
 
     def _find_axis_problems(self) -> Iterator[Problem]:
-        """Find axes with too many values or with duplicates."""
+        """Find config keys whose axes have too many values or duplicates."""
         for name, value in self.axis_values().items():
             if is_axis(value) and len(value) > MAX_AXIS_VALUES:
                 yield (name,), f"an axis must have at most {MAX_AXIS_VALUES} values, not {len(value)}"
@@ -348,7 +356,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
                 yield (next(iter(coordinates)),), "the axis has duplicate values"
 
     def _find_parameter_problems(self) -> Iterator[Problem]:
-        """Find parameter values that are invalid for the selected classes.
+        """Find parameter values in a config that are invalid for the selected classes.
 
         A single value is checked only for the selected classes with this parameter, if there are any. An axis is
         checked for all selected classes.
@@ -364,7 +372,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
                         break
 
     def _find_name_clashes(self) -> Iterator[Problem]:
-        """Find names that clash within one dataset.
+        """Find config keys, coordinates and variables whose names clash within one dataset.
 
         Names must also differ in more than case, because many file systems ignore case.
         """
@@ -407,7 +415,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
     @classmethod
     def describe_all_keys(cls) -> dict[str, ConfigKey]:
-        """Return the descriptions of all keys and coordinates, keyed by name.
+        """Return the descriptions of all config keys and coordinates, keyed by name.
 
         The result is not cached, because a user may register a rule with new parameters at any time.
         """
@@ -426,7 +434,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
 
     @classmethod
     def list_fields(cls) -> list[str]:
-        """Return the names of all keys except the parameters: common keys, possible axes, then the other keys."""
+        """Return the names of all config keys but the parameters: common keys, possible axes, then the other keys."""
         positions = {name: position for position, name in enumerate(getattr(cls, "AXES", ()))}
         names = [name for name in cls.model_fields if name not in INTERNAL_FIELDS]
         common = ConfigKeys.model_fields
@@ -438,7 +446,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
         return [*cls.list_fields(), *collect_parameters(cls.classes()), "zip"]
 
     def axis_values(self) -> dict[str, Any]:
-        """Return the values of all possible axes, in the order of the dataset dimensions."""
+        """Return the values of all config keys that can be axes, in the order of the dataset dimensions."""
         names = [
             name for name in self.AXES if name not in (PARAMETERS, *self.parameters) and self._is_key_included(name)
         ]

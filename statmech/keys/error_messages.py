@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
 
 from statmech.errors import Problem, ScenarioError, format_unknown_name, list_synonyms, quote_value
-from statmech.keys.kind_registry import get_kinds
-from statmech.keys.sweep_grid import SCHEDULE_SYNTAX_EXAMPLE, convert_range_to_linspace
+from statmech.keys.sweep_grid import SCHEDULE_SYNTAX_EXAMPLE
 from statmech.parameters.parameter_fields import BOUND_KINDS
 
 UNION_TAGS = {"value", "axis", "word", "given"}  # union tags that pydantic adds to the location of an error
 MAX_LISTED_PROBLEMS = 20  # further problems are only counted
+NUMBER_PATTERN = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+RANGE_PATTERN = re.compile(
+    rf"\s*({NUMBER_PATTERN})\s*(?:\.\.\.?|:|-|to)\s*({NUMBER_PATTERN})(?:\s*(?:\.\.\.?|:)\s*({NUMBER_PATTERN}))?\s*"
+)
+MAX_RANGE_VALUES = 10_000  # text for a longer range is not converted
 
 
 def explain_problems(
-    failure: ValidationError, keys: list[str], keys_by_section: dict[str, list[str]] | None = None
+    failure: ValidationError,
+    keys: list[str],
+    keys_by_section: dict[str, list[str]] | None = None,
+    list_keys_by_kind: Callable[[], dict[str, list[str]]] = dict,
 ) -> list[Problem]:
-    """Convert pydantic's errors to problems, each with a location and a sentence.
+    """Convert pydantic's errors in a config to problems, each with a location and a sentence for the message.
 
     `keys` are the possible keys of a config, and `keys_by_section` the possible keys inside its sections.
+    `list_keys_by_kind` returns the possible keys of all kinds of configs, called only for an unknown key.
     """
     explained: list[Problem] = []
     errors = failure.errors()
@@ -37,7 +47,9 @@ def explain_problems(
         location = tuple(part for part in error["loc"] if part not in UNION_TAGS)
         location = location[1:] if location[:1] == ("parameters",) else location
         sentence = _explain_error(error, location, _list_possible_keys(location, keys, keys_by_section or {}))
-        if error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
+        if error["type"] == "extra_forbidden" and len(location) == 1:
+            sentence = _explain_key_of_other_kinds(str(location[0]), keys, list_keys_by_kind) or sentence
+        elif error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
             sentence += f" Write {location[-1]} at the top level, not inside {location[0]}."
         explained.append((location, sentence))
     left = len(errors) - MAX_LISTED_PROBLEMS
@@ -79,16 +91,15 @@ def _explain_unknown_key(location: tuple[str | int, ...], keys: list[str]) -> st
     name, inner = str(location[-1]), len(location) > 1
     if re.fullmatch(r"\w+:\S+", name):
         return "a space is missing after the colon: " + name.replace(":", ": ", 1)
-    hint = "" if inner else _explain_key_of_other_kinds(name, keys)
-    return hint or format_unknown_name(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
+    return format_unknown_name(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
 
 
-def _explain_key_of_other_kinds(name: str, keys: list[str]) -> str:
-    """Explain that a key or its synonym belongs to other kinds of configs, or return ""."""
+def _explain_key_of_other_kinds(
+    name: str, keys: list[str], list_keys_by_kind: Callable[[], dict[str, list[str]]]
+) -> str:
+    """Explain in a message that a key or its synonym belongs to other kinds of configs, or return ""."""
     candidates = list_synonyms(name)
-    keys_by_kind = (
-        {} if {*candidates} & {*keys} else {kind: kind_class.list_keys() for kind, kind_class in get_kinds().items()}
-    )
+    keys_by_kind = {} if {*candidates} & {*keys} else list_keys_by_kind()
     for candidate in candidates:
         if kinds_with_key := [kind for kind, names in keys_by_kind.items() if candidate in names]:
             alone = [f"`{kind}`" for kind in kinds_with_key if "_" not in kind]
@@ -100,7 +111,7 @@ def _explain_key_of_other_kinds(name: str, keys: list[str]) -> str:
 
 
 def _suggest_syntax(value: Any) -> str:
-    """Suggest the correct syntax for text that looks like a range or a list."""
+    """Suggest the correct syntax for text that looks like a range or a list, at the end of a message."""
     if not isinstance(value, str):
         return ""
     if re.fullmatch(r"[\w.]*/\s*\(?.*\bt\b.*", value):
@@ -109,3 +120,42 @@ def _suggest_syntax(value: Any) -> str:
         return f". A range is written {axis}"
     inner = value.strip("()[] ")
     return f". A list is written [{inner}]" if "," in inner and len(inner) < 60 else ""
+
+
+def convert_range_to_linspace(text: str) -> str:
+    """Convert the range start..stop or start:stop:step to the `linspace` that a message suggests, or return "".
+
+    Without a step, the values have the same number of decimals as the end points. The last value is at most `stop`.
+
+    >>> convert_range_to_linspace("1..5"), convert_range_to_linspace("0.1:1:0.1"), convert_range_to_linspace("many")
+    ('{linspace: [1, 5, 5]}', '{linspace: [0.1, 1, 10]}', '')
+    """
+    match = RANGE_PATTERN.fullmatch(text) if len(text) < 60 else None
+    if match is None:
+        return ""
+    start, stop = _parse_decimal(match[1]), _parse_decimal(match[2])
+    finest = min(_get_decimal_exponent(start), _get_decimal_exponent(stop), 0)
+    step = _parse_decimal(match[3]) if match[3] else Decimal(1).scaleb(finest).copy_sign(stop - start)
+    number = int((stop - start) / step) + 1 if step else 0
+    if not 2 <= number <= MAX_RANGE_VALUES:
+        return ""
+    return f"{{linspace: [{_format_decimal(start)}, {_format_decimal(start + (number - 1) * step)}, {number}]}}"
+
+
+def _parse_decimal(text: str) -> Decimal:
+    """Parse a number as an exact decimal."""
+    return Decimal(text.replace("_", ""))
+
+
+def _get_decimal_exponent(number: Decimal) -> int:
+    """Return the power of ten of the last digit."""
+    return int(number.as_tuple().exponent)
+
+
+def _format_decimal(number: Decimal) -> str:
+    """Format a decimal without an exponent or trailing zeros.
+
+    >>> _format_decimal(Decimal("1.0")), _format_decimal(Decimal("1E+3"))
+    ('1', '1000')
+    """
+    return f"{number.normalize():f}"

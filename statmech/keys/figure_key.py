@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from pydantic import (
@@ -23,15 +23,28 @@ from statmech.keys.error_messages import explain_problems
 from statmech.keys.sweep_grid import PydanticTypeOverride
 from statmech.keys.variables import DIMS_AVERAGED_IN_FIGURES, DIMS_HIDDEN_IN_FIGURES, NETWORK_UNIT_DIMS, Variable
 
-if TYPE_CHECKING:
-    from statmech.keys.scenario import AbstractScenario
-
-
 _NAME_OR_LIST_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _SINGLE_NAME_CONVERTER = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
 NameTuple = Annotated[
     Any, PydanticTypeOverride(Annotated[tuple[str, ...], _SINGLE_NAME_CONVERTER, WithJsonSchema(_NAME_OR_LIST_SCHEMA)])
 ]
+
+
+class FigureScenario(Protocol):
+    """The members of a scenario that decide which figures its results allow."""
+
+    def axis_values(self) -> dict[str, Any]: ...
+    def axis_names(self) -> list[str]: ...
+    @property
+    def dimensions(self) -> dict[str, dict[str, tuple[Any, ...]]]: ...
+    @property
+    def shape(self) -> dict[str, int]: ...
+    @property
+    def recorded_coordinates(self) -> dict[str, np.ndarray]: ...
+    @property
+    def variables(self) -> dict[str, Variable]: ...
+    @property
+    def theory_only_variables(self) -> dict[str, Variable]: ...
 
 
 class Composition(BaseModel):
@@ -68,7 +81,7 @@ class Composition(BaseModel):
 
     @property
     def name(self) -> str:
-        """File name of the figure without its suffix.
+        """File name of the figure that a config composes, without its suffix.
 
         >>> Composition(y="eps_g", over="R_bayes", x="alpha", series="loss").name, Composition().name
         ('eps_g_over_R_bayes_against_alpha_by_loss', 'overlay')
@@ -84,8 +97,8 @@ class Composition(BaseModel):
         name_parts = [part for prefix, names in given_names.items() if names for part in (prefix, *names)]
         return "_".join(prefix for prefix in name_parts if prefix) or "overlay"
 
-    def problems(self, scenario: AbstractScenario) -> Iterator[Problem]:
-        """Find the keys of this figure that the results of a scenario do not support, with reasons.
+    def problems(self, scenario: FigureScenario) -> Iterator[Problem]:
+        """Find the keys of the section `figure` that the results of a scenario do not support, with reasons.
 
         Parameters
         ----------
@@ -134,8 +147,8 @@ series, split, over, points, fit.
         raise ConfigError("\n".join(lines).replace("a key of a config", "a key of figure")) from None
 
 
-def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
-    """Map the axes with several values that a figure can show to their dimensions.
+def find_drawable_axes(scenario: FigureScenario) -> dict[str, str]:
+    """Map the sweep axes that a section `figure` can name, because they have several values, to their dimensions.
 
     >>> from statmech import Scenario
     >>> find_drawable_axes(Scenario(rule=["hebb", "adatron"], t=[1, 2], zip={"eta": [1, 2], "flip": [0, 0.1]}))
@@ -147,8 +160,8 @@ def find_drawable_axes(scenario: AbstractScenario) -> dict[str, str]:
     return several | {dim: dim for dim, values in get_drawable_coordinates(scenario).items() if values.size > 1}
 
 
-def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray]:
-    """Return the recorded coordinates that can form an x axis, such as times."""
+def get_drawable_coordinates(scenario: FigureScenario) -> dict[str, np.ndarray]:
+    """Return the recorded coordinates that a section `figure` can name as x axis, such as times."""
     return {
         dim: np.asarray(values)
         for dim, values in scenario.recorded_coordinates.items()
@@ -156,8 +169,8 @@ def get_drawable_coordinates(scenario: AbstractScenario) -> dict[str, np.ndarray
     }
 
 
-def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
-    """Find the variables that a figure can show: numbers with at most one value per student.
+def find_drawable_variables(scenario: FigureScenario) -> dict[str, Variable]:
+    """Find the variables that a section `figure` can name: numbers with at most one value per student.
 
     The overlaps of single units are excluded.
     """
@@ -171,9 +184,9 @@ def find_drawable_variables(scenario: AbstractScenario) -> dict[str, Variable]:
 
 
 def _find_x_axis_problems(
-    x: str | None, scenario: AbstractScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
+    x: str | None, scenario: FigureScenario, axis_dims: dict[str, str], variables: dict[str, Variable]
 ) -> Iterator[Problem]:
-    """Find the reason why a key or variable cannot be the x axis."""
+    """Find the reason why a section `figure` cannot name a key or variable as x axis."""
     if x is None or x in axis_dims or x in variables:
         return
     if x in scenario.axis_names() or x in get_drawable_coordinates(scenario):
@@ -183,8 +196,8 @@ def _find_x_axis_problems(
         yield ("x",), format_unknown_name(x, "an axis or a variable of these results", [*axis_dims, *variables])
 
 
-def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables: dict[str, Variable]) -> Iterator[str]:
-    """Explain why a figure cannot show a variable."""
+def _explain_unusable_variable(name: str, scenario: FigureScenario, variables: dict[str, Variable]) -> Iterator[str]:
+    """Explain why a section `figure` cannot name a variable."""
     variable = scenario.variables.get(name)
     if variable is not None and {*variable.dims} & {*NETWORK_UNIT_DIMS}:
         yield f"{name} has a value per pair of units, but figures do not show single units. {_format_names(variables)}"
@@ -194,8 +207,8 @@ def _explain_unusable_variable(name: str, scenario: AbstractScenario, variables:
         yield format_unknown_name(name, "a variable of these results", variables)
 
 
-def _explain_unusable_axis(name: str, scenario: AbstractScenario, axis_dims: dict[str, str]) -> str:
-    """Explain why an axis cannot distinguish the curves of a figure."""
+def _explain_unusable_axis(name: str, scenario: FigureScenario, axis_dims: dict[str, str]) -> str:
+    """Explain why an axis cannot distinguish curves in a section `figure`."""
     if name in scenario.axis_names() or name in get_drawable_coordinates(scenario):
         several = _format_names(axis_dims, "axes with several")
         return f"{name} has a single value, so nothing distinguishes its curves. {several}"

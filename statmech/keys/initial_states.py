@@ -29,7 +29,7 @@ from statmech.errors import quote_value
 from statmech.keys.key_types import Number, make_name_validator
 from statmech.keys.sweep_grid import PydanticTypeOverride, make_value_or_list_type
 from statmech.students.activations import ACTIVATIONS
-from statmech.students.student_geometry import lowest_cosine_eigenvalue
+from statmech.students.student_geometry import is_positive_semidefinite, lowest_cosine_eigenvalue
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
@@ -44,6 +44,9 @@ MAX_STUDENT_LENGTH_BY_DTYPE = {"float64": 1e100, "float32": 1e10}
 LengthOrList = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Positive, tuple[Positive, ...]))]
 CosineOrList = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Cosine, tuple[Cosine, ...]))]
 CosineOrMatrix = Annotated[Any, PydanticTypeOverride(make_value_or_list_type(Cosine, tuple[tuple[Cosine, ...], ...]))]
+NUMBER_SCHEMA = {"type": "number"}
+NUMBER_LIST_SCHEMA = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
+MATRIX_SCHEMA = {"type": "array", "items": NUMBER_LIST_SCHEMA, "minItems": 1}
 
 
 class OrderParameters(NamedTuple):
@@ -137,7 +140,7 @@ DRAWN_START_LARGE_N_LIMIT = Start(length=1.0, R=0.0, q=0.0)  # large-N limit for
 
 
 def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[str]:
-    """Explain why a floating-point type cannot represent the squares of these lengths."""
+    """Explain why a floating-point type cannot represent the squares of these initial lengths."""
     max_length = MAX_STUDENT_LENGTH_BY_DTYPE[dtype]
     lengths = length if isinstance(length, tuple) else (length,)
     outside = [value for value in lengths if not 1 / max_length <= value <= max_length]
@@ -146,7 +149,7 @@ def find_length_problems(length: float | tuple[float, ...], dtype: str) -> list[
 
 
 def _find_cosine_matrix_problems(q: tuple[tuple[float, ...], ...], K: int) -> list[str]:
-    """Explain why q is not a matrix of cosines of K students."""
+    """Explain why the initial q is not a matrix of cosines of K students."""
     if len(q) != K or any(len(row) != K for row in q):
         return [f"q is {len(q)} x {len(q[0]) if q else 0}, but K = {K} students need {K} x {K}"]
     matrix = np.asarray(q)
@@ -161,15 +164,8 @@ def _abbreviate_value(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-EIGENVALUE_TOL = 1e-12  # rounding error of eigenvalues, relative to the largest
-
-NUMBER_SCHEMA = {"type": "number"}
-NUMBER_LIST_SCHEMA = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
-MATRIX_SCHEMA = {"type": "array", "items": NUMBER_LIST_SCHEMA, "minItems": 1}
-
-
 def _make_array_or_keyword_reader(keyword: str) -> Any:
-    """Return a validator that converts arrays to lists, and the keyword to 1."""
+    """Return a validator of initial overlaps that converts arrays to lists, and the keyword to 1."""
 
     def read(value: Any) -> Any:
         """Convert an array or the keyword, or raise `ValueError` for any other string."""
@@ -188,7 +184,7 @@ def _make_array_or_keyword_reader(keyword: str) -> Any:
 def _make_number_or_list_type(
     number: Any, list_type: Any, list_schema: dict[str, Any], keyword: str = ""
 ) -> PydanticTypeOverride:
-    """Return the type of a key that accepts a number, a list or matrix, or a keyword for 1."""
+    """Return the type of initial overlaps: a number, a list or matrix, or a keyword for 1."""
     schema = {"anyOf": [*([{"const": keyword}] if keyword else []), NUMBER_SCHEMA, list_schema]}
     return PydanticTypeOverride(
         Annotated[
@@ -281,7 +277,7 @@ class TeacherSection(ConfigSection):
         sentences = (
             sentences or _find_asymmetry_problems("T", self.T) or _find_overflow_problems(dtype, T=self.T, w=self.w)
         )
-        if not sentences and not _is_positive_semidefinite(self.compute_matrices(M)[0]):
+        if not sentences and not is_positive_semidefinite(self.compute_matrices(M)[0]):
             sentences = ["T is not positive semidefinite, so no teacher units have these products"]
         return sentences
 
@@ -293,7 +289,7 @@ class DiagonalOverlaps(ConfigSection):
 
 
 def _get_overlaps_union_tag(value: Any) -> str:
-    """Return the union tag of overlaps: a section, a matrix or a number."""
+    """Return the union tag of initial overlaps: a section, a matrix or a number."""
     return (
         "given"
         if isinstance(value, dict | DiagonalOverlaps)
@@ -392,7 +388,7 @@ class NetworkStart(ConfigSection):
         if sentences:
             return sentences
         units = self.compute_start(K, M)
-        if not _is_positive_semidefinite(np.block([[T, units.R.T], [units.R, units.Q]])):
+        if not is_positive_semidefinite(np.block([[T, units.R.T], [units.R, units.Q]])):
             return [
                 f"no {K} student units have these Q and R with the teacher's T: the Gram matrix of all units would "
                 "not be positive semidefinite (for one teacher unit, |R| is at most sqrt(Q T))"
@@ -406,23 +402,6 @@ def make_learnt_start(K: int, T: np.ndarray, w: np.ndarray) -> NetworkStart:
     R, Q, v = np.zeros((K, M)), np.zeros((K, K)), np.ones(K)
     R[:M], Q[:M, :M], v[:M] = T, T, w
     return NetworkStart.model_validate({"R": R, "Q": Q, "v": v})
-
-
-def factorise_gram(gram: np.ndarray) -> np.ndarray:
-    """Return a lower triangular C (n, n) with C C^T = gram, which can be singular.
-
-    >>> factorise_gram(np.array([[1.0, 1.0], [1.0, 1.0]]))
-    array([[1., 0.],
-           [1., 0.]])
-    """
-    n = len(gram)
-    rest, scale = _compute_cosines_and_lengths(gram)
-    rows = np.zeros((n, n))
-    for k in range(n):
-        if rest[k, k] > EIGENVALUE_TOL * n:
-            rows[:, k] = rest[:, k] / np.sqrt(rest[k, k])
-            rest = rest - np.outer(rows[:, k], rows[:, k])
-    return np.tril(rows) * scale[:, None]
 
 
 def is_permutation_symmetric(matrix: np.ndarray) -> bool:
@@ -440,20 +419,8 @@ def _expand_matrix(value: Any, n: int) -> np.ndarray:
     return np.asarray(value, float) if isinstance(value, tuple) else float(value) * np.eye(n)
 
 
-def _is_positive_semidefinite(gram: np.ndarray) -> bool:
-    """Return True if a Gram matrix is positive semidefinite, up to rounding."""
-    return bool(np.linalg.eigvalsh(_compute_cosines_and_lengths(gram)[0])[0] >= -EIGENVALUE_TOL * len(gram))
-
-
-def _compute_cosines_and_lengths(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cosines (n, n) and lengths (n,) of vectors, leaving products with a zero vector unchanged."""
-    scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
-    unit = np.where(scale > 0, scale, 1.0)
-    return gram / np.outer(unit, unit), scale
-
-
 def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], size_names: str) -> list[str]:
-    """Explain why a list or matrix does not have the required shape. A number fits any shape."""
+    """Explain why a list or matrix of a start does not have the required shape. A number fits any shape."""
     if not isinstance(value, tuple):
         return []
     rows = [len(row) for row in value] if len(shape) > 1 else []
@@ -471,7 +438,7 @@ def find_shape_problems(name: str, value: Any, shape: tuple[int, ...], size_name
 
 
 def _find_asymmetry_problems(name: str, value: Any) -> list[str]:
-    """Explain why a matrix is asymmetric or has a negative diagonal entry."""
+    """Explain why the matrix of a start is asymmetric or has a negative diagonal entry."""
     if not isinstance(value, tuple):
         return []
     matrix = np.asarray(value, float)
@@ -481,7 +448,7 @@ def _find_asymmetry_problems(name: str, value: Any) -> list[str]:
 
 
 def _find_overflow_problems(dtype: str, **given: Any) -> list[str]:
-    """Explain why the square of a value exceeds the range of a floating-point type."""
+    """Explain why the square of an initial value exceeds the range of a floating-point type."""
     bound = MAX_STUDENT_LENGTH_BY_DTYPE[dtype]  # products are squared and summed over N
     for name, value in given.items():
         if np.max(np.abs(np.asarray(value, float))) > bound:

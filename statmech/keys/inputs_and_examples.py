@@ -26,6 +26,14 @@ from statmech.keys.sweep_grid import Grid, NumberOrAxis, axis_of, ensure_tuple
 
 MAX_EXACT_INTEGER = 2**53  # larger integers are not exact in float64
 AlphaAxis = Annotated[NumberOrAxis, axis_of(Annotated[Number, Field(gt=0)], {"type": "number", "exclusiveMinimum": 0})]
+InputsAxis = Annotated[
+    Any,
+    axis_of(
+        Annotated[Any, AfterValidator(inputs_from_config), PlainSerializer(inputs_to_config)],
+        {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
+        spaced=False,
+    ),
+]
 
 
 def explain_bad_example_count(alpha: float, N: int) -> str | None:
@@ -51,16 +59,6 @@ def compute_example_counts(scenario: Grid) -> tuple[tuple[str, ...], np.ndarray]
     return tuple(dims), np.reshape(np.array(P, int), [scenario.shape[dim] for dim in dims])
 
 
-InputsAxis = Annotated[
-    Any,
-    axis_of(
-        Annotated[Any, AfterValidator(inputs_from_config), PlainSerializer(inputs_to_config)],
-        {"anyOf": [{"enum": list(INPUTS)}, {"type": "object", "minProperties": 1}]},
-        spaced=False,
-    ),
-]
-
-
 def make_inputs_field(description: str = "distribution of the inputs") -> Any:
     """Return the pydantic field of the key `inputs`, with Gaussian inputs by default."""
     return Field(
@@ -82,7 +80,7 @@ def list_inputs_and_dimensions(scenario: Grid) -> list[tuple[Any, int]]:
 
 
 def make_few_direction_warnings(scenario: Grid) -> list[str]:
-    """Return a warning for each distribution with few effective directions, as theory assumes many."""
+    """Return a warning for each distribution of inputs with few effective directions, as theory assumes many."""
     if not {"inputs", "N"} <= scenario.axis_values().keys():
         return []
     smallest: dict[Inputs, int] = {}

@@ -10,7 +10,6 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, StrictBool, Tag, TypeAdapter, WithJsonSchema
 
 from statmech.errors import format_unknown_name, quote_value
-from statmech.keys.controlled_keys import make_time_function_type
 from statmech.keys.sweep_grid import (
     IntegerOrAxis,
     NumberOrAxis,
@@ -48,9 +47,6 @@ FlipAxis = Annotated[
     NumberOrAxis, axis_of(Annotated[Number, Field(ge=0, le=0.5)], {"type": "number", "minimum": 0, "maximum": 0.5})
 ]
 NonnegativeAxis = Annotated[NumberOrAxis, axis_of(Nonnegative, {"type": "number", "minimum": 0})]
-TIME_FUNCTION_ADAPTER: TypeAdapter[Any] = TypeAdapter(
-    Annotated[Any, make_time_function_type(Number, {}, is_optimisable=True)]
-)
 PARAMETER_ADAPTERS: dict[type, TypeAdapter[Any]] = {  # keyed by the declared type; integers are validated as floats
     type_: TypeAdapter(Annotated[Any, axis_of(value, {}, spaced=value is Number)])
     for type_, value in ((float, Number), (int, Number), (bool, StrictBool), (str, str))
@@ -93,7 +89,7 @@ def make_keyword_or_section_type(
 
 
 def make_increasing_validator(noun: str) -> AfterValidator:
-    """Return a validator that requires increasing values, called `noun` in messages."""
+    """Return a validator for keys with increasing values, called `noun` in messages."""
 
     def check(values: tuple[float, ...]) -> tuple[float, ...]:
         """Raise `ValueError` unless the values are strictly increasing."""
@@ -105,7 +101,7 @@ def make_increasing_validator(noun: str) -> AfterValidator:
 
 
 def make_name_validator(choices: Collection[str], noun: str, hints_by_name: Mapping[str, str] | None = None) -> Any:
-    """Return a validator that accepts only the names in `choices`.
+    """Return a validator for keys that accept only the names in `choices`.
 
     For other names, the error gives the explanation in `hints_by_name`, or suggests the most similar name.
     """
@@ -134,7 +130,7 @@ Times = Annotated[Any, make_recorded_axis_type("times")]
 
 
 def describe_field(name: str, schema: dict[str, Any]) -> ConfigKey:
-    """Return the description of a field, derived from its JSON Schema."""
+    """Return the description of a key, derived from the JSON Schema of its type."""
     value_schema = next(iter(schema.get("anyOf", [schema])))
     value_schema = value_schema["items"] if value_schema.get("type") == "array" else value_schema
     value_schema = (

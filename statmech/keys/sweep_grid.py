@@ -4,8 +4,6 @@ Axes are config keys that list several values. A list, a tuple, an array, `{lins
 `{logspace: [a, b, n]}` (exponents, as in NumPy) or `{geomspace: [a, b, n]}` (end points, as in NumPy) makes an axis.
 Anything else is a single value.
 
-Ranges written as `1..5` or `0.1:1:0.1` are converted to this syntax of configs.
-
 Cells are the points of a scenario's grid. Hashes identify their runs.
 """
 
@@ -15,12 +13,10 @@ import hashlib
 import itertools
 import json
 import math
-import re
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
-from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,6 +51,17 @@ SCHEDULE_SYNTAX_EXAMPLE = (
     "schedule: {t0: 5}, for a learning rate of eta / (1 + t/t0)"  # error messages quote this example
 )
 TIME_FUNCTION_KEYS = {"at", "is", OPTIMAL_KEYWORD}  # keys inside a section such as {at: [0, 5], is: [1, 2]}
+_SPACING_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+    "properties": {
+        name: {"type": "array", "minItems": 3, "maxItems": 3, "description": "[start, stop, number]"}
+        for name in SPACING_FUNCTIONS
+    },
+}
+IDENTITY_JSON_ENCODER = json.JSONEncoder(sort_keys=True)  # shared, as `json.dumps` would create an encoder at each call
 
 
 def expand_spacing(value: Any) -> Any:
@@ -118,18 +125,6 @@ def ensure_tuple(value: Any) -> tuple[Any, ...]:
     return value if is_axis(value) else (value,)
 
 
-_SPACING_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "minProperties": 1,
-    "maxProperties": 1,
-    "properties": {
-        name: {"type": "array", "minItems": 3, "maxItems": 3, "description": "[start, stop, number]"}
-        for name in SPACING_FUNCTIONS
-    },
-}
-
-
 def make_axis_schema(value_schema: dict[str, Any], spaced: bool) -> dict[str, Any]:
     """Return the JSON Schema of a single value or a list, given the schema of a value."""
     forms = [value_schema, {"type": "array", "items": value_schema, "minItems": 1}]
@@ -165,7 +160,7 @@ def axis_of(
     spaced: bool = True,
     is_single_value: Callable[[Any], bool] = lambda _: False,
 ) -> PydanticTypeOverride:
-    """Return the type of a config key that accepts one value of `value_type` or an axis of values.
+    """Return the type of a config key that accepts one value of `value_type` or several values to sweep over.
 
     `schema` is the JSON Schema of one value, by default the schema that pydantic derives from the type. `spaced` allows
     `{linspace: ...}` and similar axes. `is_single_value` returns True for sections that are a single value.
@@ -183,9 +178,6 @@ def axis_of(
             make_value_or_list_type(value_type, list_type), reader, WithJsonSchema(make_axis_schema(schema, spaced))
         ]
     )
-
-
-IDENTITY_JSON_ENCODER = json.JSONEncoder(sort_keys=True)  # shared, as `json.dumps` would create an encoder at each call
 
 
 class Cell:
@@ -238,7 +230,7 @@ class Grid(ScenarioKind):
         """Return the values of all possible axes, in the order of the dataset dimensions."""
 
     def list_value_pairs(self, first_key: str, second_key: str) -> list[tuple[Any, Any]]:
-        """Return all pairs of values of two keys, which vary in parallel if zipped."""
+        """Return all pairs of values of two keys in a sweep, which vary in parallel if zipped."""
         values = self.axis_values()
         first, second = ensure_tuple(values[first_key]), ensure_tuple(values[second_key])
         zipped = any(first_key in group and second_key in group for group in self.zipped)
@@ -280,7 +272,7 @@ class Grid(ScenarioKind):
         max_combinations: int = MAX_CHECKED_COMBINATIONS,
         limit_description: str = "can be checked",
     ) -> None:
-        """Raise `ScenarioError` if these axes span too many points to be visited."""
+        """Raise `ScenarioError` if these axes of a sweep span too many points to be visited."""
         sizes = {next(iter(coordinates)): len(next(iter(coordinates.values()))) for coordinates in axes}
         if (number := math.prod(sizes.values())) > max_combinations:
             product = " x ".join(f"{size:,} {name}" for name, size in sizes.items() if size > 1)
@@ -311,7 +303,7 @@ class Grid(ScenarioKind):
     def _iterate_points(
         self, dimensions: list[dict[str, tuple[Any, ...]]]
     ) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
-        """Yield the points spanned by these dimensions, with the single values of all other keys."""
+        """Yield the points of the grid spanned by these dimensions, with the single values of all other keys."""
         fixed = {k: v for k, v in self.axis_values().items() if not is_axis(v)}
         for index in itertools.product(*(range(len(next(iter(coordinates.values())))) for coordinates in dimensions)):
             point_values = {
@@ -338,7 +330,7 @@ class Grid(ScenarioKind):
 
 
 def expand_zip_groups(config: dict[str, Any], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Move the axes in the `zip` groups to the top level of a config, and return the names per group."""
+    """Move the sweep axes in the `zip` groups to the top level of a config, and return the names per group."""
     groups = config.pop("zip")
     groups = groups if isinstance(groups, list | tuple) else [groups]
     for group in groups:
@@ -355,49 +347,3 @@ def expand_zip_groups(config: dict[str, Any], names: list[str]) -> tuple[tuple[s
             lengths_given = ", ".join(f"{name} has {n}" for name, n in lengths.items())
             raise ScenarioError([(("zip",), f"zipped axes must have equal lengths, but {lengths_given}")])
     return tuple(tuple(name for name in names if name in group) for group in groups)
-
-
-NUMBER_PATTERN = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-RANGE_PATTERN = re.compile(
-    rf"\s*({NUMBER_PATTERN})\s*(?:\.\.\.?|:|-|to)\s*({NUMBER_PATTERN})(?:\s*(?:\.\.\.?|:)\s*({NUMBER_PATTERN}))?\s*"
-)
-MAX_RANGE_VALUES = 10_000  # text for a longer range is not converted
-
-
-def convert_range_to_linspace(text: str) -> str:
-    """Convert the range start..stop or start:stop:step to a `linspace`, and other text to "".
-
-    Without a step, the values have the same number of decimals as the end points. The last value is at most `stop`.
-
-    >>> convert_range_to_linspace("1..5"), convert_range_to_linspace("0.1:1:0.1"), convert_range_to_linspace("many")
-    ('{linspace: [1, 5, 5]}', '{linspace: [0.1, 1, 10]}', '')
-    """
-    match = RANGE_PATTERN.fullmatch(text) if len(text) < 60 else None
-    if match is None:
-        return ""
-    start, stop = _parse_decimal(match[1]), _parse_decimal(match[2])
-    finest = min(_get_decimal_exponent(start), _get_decimal_exponent(stop), 0)
-    step = _parse_decimal(match[3]) if match[3] else Decimal(1).scaleb(finest).copy_sign(stop - start)
-    number = int((stop - start) / step) + 1 if step else 0
-    if not 2 <= number <= MAX_RANGE_VALUES:
-        return ""
-    return f"{{linspace: [{_format_decimal(start)}, {_format_decimal(start + (number - 1) * step)}, {number}]}}"
-
-
-def _parse_decimal(text: str) -> Decimal:
-    """Parse a number as an exact decimal."""
-    return Decimal(text.replace("_", ""))
-
-
-def _get_decimal_exponent(number: Decimal) -> int:
-    """Return the power of ten of the last digit."""
-    return int(number.as_tuple().exponent)
-
-
-def _format_decimal(number: Decimal) -> str:
-    """Format a decimal without an exponent or trailing zeros.
-
-    >>> _format_decimal(Decimal("1.0")), _format_decimal(Decimal("1E+3"))
-    ('1', '1000')
-    """
-    return f"{number.normalize():f}"

@@ -30,6 +30,11 @@ DIMS_HIDDEN_IN_FIGURES = (
 
 STD_SUFFIX, BIAS_SUFFIX = "_std", "_bias"  # suffixes for the names of variables
 STANDARD_ERROR_SUFFIX = "_error"  # suffix for the standard error of a theoretical value
+LOCAL_FIELD_DESCRIPTIONS = {  # with unequal variances, cosines of fields differ from cosines of weights
+    "R_field": ("cosine of a student's field and the teacher's", "$R_h$"),
+    "q_field": ("cosine of two students' fields, mean over the other students", "$q_h$"),
+    "length_field": ("standard deviation of a student's field", "$l_h$"),
+}
 
 
 @dataclass(frozen=True)
@@ -68,13 +73,6 @@ class Variable:
     def dataset_attributes(self) -> dict[str, Any]:
         """Attributes that describe the variable in a dataset."""
         return {"long_name": self.long_name, "units": "1", **self.attrs}
-
-
-LOCAL_FIELD_DESCRIPTIONS = {  # with unequal variances, cosines of fields differ from cosines of weights
-    "R_field": ("cosine of a student's field and the teacher's", "$R_h$"),
-    "q_field": ("cosine of two students' fields, mean over the other students", "$q_h$"),
-    "length_field": ("standard deviation of a student's field", "$l_h$"),
-}
 
 
 def make_local_field_variables(dims: tuple[str, ...], *names: str) -> dict[str, Variable]:
@@ -132,17 +130,6 @@ class ScenarioKind:
     def choices(cls) -> dict[str, Mapping[str, type]]:
         """Return the keys that select a class, each with its possible classes by name."""
         return {cls.CHOICE: cls.KINDS, **cls.FURTHER_CLASS_CHOICES}
-
-    @classmethod
-    def classes(cls) -> Mapping[str, type]:
-        """Return all classes whose parameters are keys, by name.
-
-        If two keys share the name of a class, the name under the second key gets this key as a suffix.
-        """
-        further = [
-            (key, name, kind) for key, kinds in cls.FURTHER_CLASS_CHOICES.items() for name, kind in kinds.items()
-        ]
-        return {**cls.KINDS, **{f"{name} ({key})" if name in cls.KINDS else name: kind for key, name, kind in further}}
 
     @property
     def variables(self) -> dict[str, Variable]:

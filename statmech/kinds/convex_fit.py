@@ -41,10 +41,15 @@ LOSSES_WITHOUT_MINIMUM = dict.fromkeys(
     DESCENT_ONLY_LOSSES, "its minimum is w = 0: it learns only by descent (`descent: gradient`)"
 )
 EXAMPLE_COUNT_COORDINATE = {"P": ConfigKey("P", "number of stored examples", int, symbol="$P$")}
+# Seconds per operation on one core, for P N m + m^3 operations with m = min(N, P), and minimum seconds. Medians at
+# N = 400 and 800, alpha = 0.5 to 8, lam = 0 to 1 (Intel Xeon, 23 November 2026). Single runs take half to twice as
+# long, with an l1 norm up to five times. The minimum for kinks: AMD EPYC, 25 November 2026
+SMOOTH_FIT_SECONDS, KINKED_FIT_SECONDS, L1_FIT_SECONDS, MIN_FIT_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
+MIN_KINKED_FIT_SECONDS = 8e-3
 
 
 def _validate_lam(lam: Any) -> float | str:
-    """Validate a penalty strength, a nonnegative number or the keyword `best`."""
+    """Validate the strength of a penalty on a convex loss, a nonnegative number or the keyword `best`."""
     if isinstance(lam, str) and lam == BEST_PENALTY_KEYWORD:
         return BEST_PENALTY_KEYWORD
     if isinstance(lam, bool | str) or not isinstance(lam, int | float | np.number):
@@ -168,7 +173,7 @@ class TeacherFit(ConvexFit):
         return concerns and super()._is_key_included(name)
 
     def _find_inapplicable_keys(self) -> Iterator[Problem]:
-        """Find keys that are set, but do not apply to this scenario."""
+        """Find keys that are set, but do not apply to the chosen loss, teacher or weights."""
         for key, (deciding_key, values_with_key) in self._list_key_conditions().items():
             if not self._is_key_included(key) and getattr(self, key) != type(self).model_fields[key].default:
                 chosen_values = " and ".join(ensure_tuple(getattr(self, deciding_key)))
@@ -178,7 +183,7 @@ class TeacherFit(ConvexFit):
                 )
 
     def _find_uninformative_teachers(self) -> Iterator[Problem]:
-        """Find teachers whose labels are random."""
+        """Find teachers of a convex loss whose labels are random."""
         for values in self.iterate_combinations("teacher", *TEACHER_PARAMETER_KEYS):
             if reason := make_teacher(values).uninformative_setting:
                 yield (reason.split(" ")[0],), f"at {reason} labels are random: they say nothing about the teacher"
@@ -220,7 +225,7 @@ class LossFit(TeacherFit):
         }
 
     def _find_loss_teacher_conflicts(self) -> Iterator[Problem]:
-        """Find losses that are undefined for the outputs of a teacher.
+        """Find convex losses that are undefined for the outputs of a teacher.
 
         A loss of stabilities requires labels, and an asymmetric loss of residuals requires real outputs.
         """
@@ -342,15 +347,8 @@ def make_penalty(values: dict[str, Any]) -> Penalty:
     return Penalty(values["l1_ratio"] if l1_ratio is None else l1_ratio)
 
 
-# Seconds per operation on one core, for P N m + m^3 operations with m = min(N, P), and minimum seconds. Medians at
-# N = 400 and 800, alpha = 0.5 to 8, lam = 0 to 1 (Intel Xeon, 23 November 2026). Single runs take half to twice as
-# long, with an l1 norm up to five times. The minimum for kinks: AMD EPYC, 25 November 2026
-SMOOTH_FIT_SECONDS, KINKED_FIT_SECONDS, L1_FIT_SECONDS, MIN_FIT_SECONDS = 2e-10, 5e-10, 7e-10, 3e-3
-MIN_KINKED_FIT_SECONDS = 8e-3
-
-
 def estimate_fit_seconds(loss: Loss, P: int, N: int, has_l1: bool = False) -> float:
-    """Estimate the seconds to draw inputs, test separability and fit a loss."""
+    """Estimate the seconds to draw inputs, test separability and fit a convex loss."""
     smaller = min(N, P)
     rate, min_seconds = (
         (KINKED_FIT_SECONDS, MIN_KINKED_FIT_SECONDS) if loss.kinks else (SMOOTH_FIT_SECONDS, MIN_FIT_SECONDS)

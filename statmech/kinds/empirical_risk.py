@@ -111,7 +111,7 @@ class Risk(LossFit):
         return compute_input_table_digests(self)
 
     def _find_unequal_variance_problems(self) -> Iterator[Problem]:
-        """Find penalties and solvers that require inputs of equal variance."""
+        """Find penalties and solvers of a risk that require inputs of equal variance."""
         if not (anisotropic := [inputs for inputs in ensure_tuple(self.inputs) if not inputs.isotropic]):
             return
         for penalty in ensure_tuple(self.penalty):
@@ -135,7 +135,7 @@ class Risk(LossFit):
                 break
 
     def _find_unbounded_losses(self) -> Iterator[Problem]:
-        """Find losses that have no minimum at lam = 0 because the examples are separable."""
+        """Find losses whose risk has no minimum at lam = 0 because the examples are separable."""
         for values in self._list_unpenalised_values():
             inputs = values.get("inputs", Gaussian())
             modes = (
@@ -152,7 +152,7 @@ class Risk(LossFit):
                 return
 
     def _list_unpenalised_values(self) -> Iterator[dict[str, Any]]:
-        """Yield the key values at lam = 0 and the smallest alpha, for each loss and teacher."""
+        """Yield the key values of a risk at lam = 0 and the smallest alpha, for each loss and teacher."""
         values_at_min_alpha: dict[Any, dict[str, Any]] = {}
         names = ("loss", "teacher", *TEACHER_PARAMETER_KEYS, *self.parameters, "lam", "alpha", "inputs")
         for values in self.iterate_combinations(*names) if 0 in ensure_tuple(self.lam) else ():
@@ -198,7 +198,7 @@ class Risk(LossFit):
         return super().derived_coordinates | self._compute_latent_coordinates()
 
     def _compute_latent_coordinates(self) -> dict[str, Any]:
-        """Return the number of latent variables per feature along an axis of random features."""
+        """Return the number of latent variables per feature if a risk has an axis of random features."""
         axis_inputs = ensure_tuple(self.inputs)
         ratios = [getattr(inputs, "latent", None) for inputs in axis_inputs]
         if len(ratios) == 1 or None in ratios:

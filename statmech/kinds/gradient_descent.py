@@ -19,8 +19,8 @@ from statmech.convex.losses import DESCENT_LOSSES, L1_FRACTIONS_BY_PENALTY, Squa
 from statmech.errors import Problem
 from statmech.keys.initial_states import Cosine, Finite
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, Number, config_key, make_recorded_axis_type, one_of
-from statmech.keys.learning_rates import OptionalSchedule
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis, axis_of, ensure_tuple, expand_to_list
+from statmech.keys.time_dependent_keys import OptionalSchedule
 from statmech.keys.variables import Variable, make_standard_error_variable
 from statmech.kinds.convex_fit import BEST_PENALTY_KEYWORD, FIT_VARIABLES, FractionAxis, LossCell, LossFit, make_penalty
 
@@ -30,6 +30,12 @@ BATCH_SAMPLINGS = {
     "replacement": "a new random subset of the examples in each step",
 }
 DESCENT_OMITTED_DEFAULTS: dict[str, Any] = {"schedule": None}
+# The deferred engine is faster for fewer steps than this ratio times b N. The measured ratio is 0.5 (batch 1) to 2.5
+# (batch 1/16) if every step has a new direction (N = 400 and 1000, alpha = 2 and 3, AMD EPYC, 25 November 2026). Smooth
+# losses at full batch have fewer directions, so that the ratio is higher
+MAX_DEFERRED_ENGINE_STEP_RATIO = 1.0
+# seconds on one core, from the same measurements: per product of two array entries, per random number, and per step
+PRODUCT_SECONDS, DRAW_SECONDS_PER_NUMBER, DESCENT_STEP_SECONDS = 4e-10, 2e-8, 2e-5
 
 
 def _reject_best_lam(value: Any) -> Any:
@@ -174,7 +180,7 @@ class Descent(LossFit):
             yield ("start",), "a student of length 0 has no R"
 
     def _find_batch_problems(self) -> Iterator[Problem]:
-        """Find batches that are empty or do not divide the examples, and epochs that end between two steps."""
+        """Find batches of a descent that are empty or do not divide the examples, and epochs between two steps."""
         for batch, sampling in self.list_value_pairs("batch", "sampling"):
             if sampling == "shuffle" and not _is_nearly_integer(1 / batch):
                 reason = f"{batch:g} does not divide the examples (sampling: replacement takes any)"
@@ -215,7 +221,7 @@ class Descent(LossFit):
                 return
 
     def _find_coordinatewise_problems(self) -> Iterator[Problem]:
-        """Find penalties and engines that coordinatewise steps do not support.
+        """Find penalties and engines that the coordinatewise steps of a descent do not support.
 
         An l1 norm requires steps along the force for its proximal step. The deferred engine has no single weights.
         """
@@ -257,7 +263,7 @@ class Descent(LossFit):
         return {"epochs": np.asarray(self.epochs)}
 
     def estimate_run_seconds(self, cell: DescentCell) -> float:
-        """Estimate the seconds per run with the chosen engine.
+        """Estimate the seconds per run of a descent with the chosen engine.
 
         For the deferred engine, every step is assumed to add a direction, as with kinked losses.
         """
@@ -325,14 +331,8 @@ class DescentCell(LossCell):
         return self.eta if self.t0 is None else self.eta / (1 + step * self.batch / self.t0)
 
 
-# The deferred engine is faster for fewer steps than this ratio times b N. The measured ratio is 0.5 (batch 1) to 2.5
-# (batch 1/16) if every step has a new direction (N = 400 and 1000, alpha = 2 and 3, AMD EPYC, 25 November 2026). Smooth
-# losses at full batch have fewer directions, so that the ratio is higher
-MAX_DEFERRED_ENGINE_STEP_RATIO = 1.0
-
-
 def choose_descent_engine(cell: DescentCell) -> str:
-    """Choose the faster engine for a cell, unless the config selects one.
+    """Choose the faster engine for a cell of a descent, unless the config selects one.
 
     The cost of a step is the number of known directions (deferred), or b N inputs or weights (explicit).
 
@@ -344,7 +344,3 @@ def choose_descent_engine(cell: DescentCell) -> str:
         return cell.engine
     is_short = cell.steps[-1] < MAX_DEFERRED_ENGINE_STEP_RATIO * cell.batch * cell.N
     return "deferred" if is_short and not cell.has_coordinatewise_steps else "explicit"
-
-
-# seconds on one core, from the same measurements: per product of two array entries, per random number, and per step
-PRODUCT_SECONDS, DRAW_SECONDS_PER_NUMBER, DESCENT_STEP_SECONDS = 4e-10, 2e-8, 2e-5

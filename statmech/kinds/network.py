@@ -35,14 +35,6 @@ from statmech.inputs.input_distributions import (
     format_inputs_label,
     inputs_to_config,
 )
-from statmech.keys.controlled_keys import (
-    CONFIG_KEYS_BY_CONTROL,
-    OPTIMUM_COORDINATES,
-    ControlledCell,
-    find_controls,
-    format_cell_description,
-    make_time_function_type,
-)
 from statmech.keys.initial_states import (
     NetworkStart,
     StudentUnits,
@@ -75,6 +67,14 @@ from statmech.keys.sweep_grid import (
     axis_of,
     ensure_tuple,
     rename_keys_for_seeds,
+)
+from statmech.keys.time_dependent_keys import (
+    CONFIG_KEYS_BY_CONTROL,
+    OPTIMUM_COORDINATES,
+    ControlledCell,
+    find_controls,
+    format_cell_description,
+    make_time_function_type,
 )
 from statmech.keys.variables import Variable
 from statmech.kinds.online_learning import (
@@ -224,7 +224,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def averaging_method(self) -> str:
-        """Method to average the activation in theory, or an empty string without a method."""
+        """Method to average the activation of a network in theory, or an empty string without a method."""
         if self.activation.has_closed_forms:
             return "line integral" if self.activation.kinks else "closed form"
         smooth = not self.activation.kinks and self.K + self.M <= MAX_QUADRATURE_UNITS
@@ -232,7 +232,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def unsolved(self) -> str:
-        """Reason why theory has no equations for this point, or an empty string."""
+        """Reason why theory has no equations for this network, or an empty string."""
         if self.sign and self.M > 1:
             return f"theory has no equations for labels of a teacher of several units, here M = {self.M}"
         if self.sign and not self.teacher_preserves_sign:
@@ -250,7 +250,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def teacher_preserves_sign(self) -> bool:
-        """True if the teacher's activation g(x) has the sign of x.
+        """True if the activation g(x) of the teacher network has the sign of x.
 
         Then the label of a single unit is the sign of its field.
         """
@@ -272,7 +272,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def has_symmetric_start(self) -> bool:
-        """True if the units at the start are different, but can be exchanged without any effect.
+        """True if the units of the network differ at the start, but can be exchanged without any effect.
 
         Equations of order parameters then cannot distinguish these units. Linear units have no plateau, because only
         their sum matters.
@@ -308,7 +308,7 @@ class NetworkCell(ControlledCell):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Values that identify this cell, keyed by the names used in random seeds."""
+        """Values that identify this network, keyed by the names used in random seeds."""
         matrices = {
             "T": self.T.tolist(),
             "w": self.w.tolist(),
@@ -439,7 +439,7 @@ class Network(OnlineLearning):
                 )
 
     def _find_size_problems(self) -> Iterator[Problem]:
-        """Find the first combination of K and M that is too large for N."""
+        """Find the first network with too many units K or M for its N."""
         for values in self.iterate_combinations("K", "M", "N"):
             K, M, N = (values[name] for name in ("K", "M", "N"))
             if N < K + M:
@@ -465,7 +465,7 @@ class Network(OnlineLearning):
             yield problem
 
     def _find_matrix_problems(self) -> Iterator[Problem]:
-        """Find the first problem in the matrices of the teacher or the student."""
+        """Find the first problem in the matrices of the teacher network or the student network."""
         for K, M in self.list_value_pairs("K", "M"):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
@@ -481,7 +481,7 @@ class Network(OnlineLearning):
                 return
 
     def _find_constant_labels(self) -> Iterator[Problem]:
-        """Find teachers with `output: sign` that give all examples the same label."""
+        """Find teacher networks with `output: sign` that give all examples the same label."""
         for cell in self.cells():
             g = cell.teacher_activation.both(ACTIVATION_SIGN_TEST_FIELDS)[0]
             terms = np.outer(cell.w, [g.min(), g.max()])
@@ -504,7 +504,7 @@ class Network(OnlineLearning):
 
     @property
     def unsolved(self) -> str:
-        """Reason why theory can solve no parameter combination, or an empty string."""
+        """Reason why theory can solve no network of the sweep, or an empty string."""
         reason = ""
         for cell in self.cells():
             if not (cell_reason := cell.unsolved):
@@ -543,7 +543,7 @@ class Network(OnlineLearning):
         return SYMMETRIC_START_NOTE if self.has_symmetric_start else self._explain_dominant_direction()
 
     def _explain_dominant_direction(self) -> str:
-        """Explain why theory is inexact if one direction dominates the variance of the inputs."""
+        """Explain why theory of networks is inexact if one direction dominates the variance of the inputs."""
         for inputs, N in list_inputs_and_dimensions(self):
             modes = inputs.modes(N)
             if modes is not None and (fraction := float(modes.variances.max()) / N) > MAX_DIRECTION_VARIANCE_FRACTION:
@@ -560,7 +560,7 @@ class Network(OnlineLearning):
 
     @property
     def derived_coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """Coordinates T and w of the teacher, along the sweep dimension of M if M is an axis."""
+        """Coordinates T and w of the teacher network, along the sweep dimension of M if M is an axis."""
         dims = tuple(dim for dim, group in self.dimensions.items() if "M" in group)
         numbers, largest = ensure_tuple(self.M), max(ensure_tuple(self.M))
         T, w = np.full((len(numbers), largest, largest), np.nan), np.full((len(numbers), largest), np.nan)
@@ -577,7 +577,7 @@ class Network(OnlineLearning):
         return call_seconds + super().estimate_seconds_per_seed()
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
-        """Estimate the seconds per step and seed."""
+        """Estimate the seconds per step and seed of a network."""
         if self.uses_weight_vectors(cell):
             return NETWORK_STEP_SECONDS + NETWORK_STEP_SECONDS_PER_WEIGHT * cell.N
         units = cell.K + cell.M
@@ -625,7 +625,7 @@ def _explain_nonnormal_fields(inputs: Inputs) -> str:
 
 
 def _find_teacher_unit_problem(M: int, N: int, inputs: Inputs | None = None, **others: Any) -> Problem | None:
-    """Explain why inputs do not allow M perpendicular teacher units, or return None."""
+    """Explain why inputs do not allow a teacher network of M perpendicular units, or return None."""
     directions = inputs.count_teacher_axes(N) if inputs else N
     if directions >= M:
         return None

@@ -21,10 +21,10 @@ from pydantic import Field
 
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Gaussian
-from statmech.keys.controlled_keys import OPTIMUM_COORDINATES
 from statmech.keys.initial_states import StudentUnits, is_permutation_symmetric
 from statmech.keys.key_types import PARAMETERS, config_key, make_keyword_or_section_type
 from statmech.keys.sweep_grid import axis_of, ensure_tuple
+from statmech.keys.time_dependent_keys import OPTIMUM_COORDINATES
 from statmech.keys.variables import Variable
 from statmech.kinds.network import NETWORK_VARIABLES, Network, NetworkCell, UnitCountAxis
 from statmech.kinds.task_sequences import (
@@ -89,7 +89,7 @@ class NetworkTaskCell(TaskCell, NetworkCell):
 
     @property
     def has_symmetric_start(self) -> bool:
-        """True if the units at the start are different, but can be exchanged without any effect."""
+        """True if the network's units differ at the start of several tasks, but can be exchanged without effect."""
         if self.K == 1 or isinstance(self.activation, Linear) or self.has_identical_start:
             return False
         R, Q, v = self.units
@@ -157,7 +157,7 @@ class NetworkTasks(TaskKeys, Network):
         yield from self._find_control_problems(matrix_problems)
 
     def _find_size_problems(self) -> Iterator[Problem]:
-        """Find the first invalid combination of N, K, M and tasks."""
+        """Find the first invalid combination of N, K, M and tasks of a network."""
         yield from (size_problems := list(super()._find_size_problems()))
         for values in self.iterate_combinations("K", "M", "N") if not size_problems else ():
             K, N, min_dimension = values["K"], values["N"], values["K"] + self.tasks * values["M"]
@@ -167,7 +167,7 @@ class NetworkTasks(TaskKeys, Network):
                 return
 
     def _find_input_problems(self) -> Iterator[Problem]:
-        """Find inputs, outputs and activations that are not supported for several tasks."""
+        """Find inputs, outputs and activations that networks do not support for several tasks."""
         if any(inputs != Gaussian() for inputs in ensure_tuple(self.inputs)):
             yield ("inputs",), "networks of several tasks learn from gaussian inputs of equal variance only"
         if self.teacher.output == "sign":
@@ -180,7 +180,7 @@ class NetworkTasks(TaskKeys, Network):
                 yield ("teacher",), "the teachers of several tasks must have the activation of the student"
 
     def _find_matrix_problems(self) -> Iterator[Problem]:
-        """Find the first problem in the matrices of the teachers or the student."""
+        """Find the first problem in the matrices of the teachers of the tasks or the student network."""
         for M in ensure_tuple(self.M):
             for sentence in self.teacher.problems(M, self.dtype):
                 yield ("teacher",), sentence
@@ -214,7 +214,7 @@ class NetworkTasks(TaskKeys, Network):
 
     @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
-        """Coordinates of the dataset dimensions other than the sweep axes."""
+        """Coordinates of times, tasks, and the units of the student network and of the teachers."""
         students, units = (
             np.arange(1, max(ensure_tuple(self.K)) + 1),
             np.arange(1, self.tasks * max(ensure_tuple(self.M)) + 1),
@@ -224,7 +224,7 @@ class NetworkTasks(TaskKeys, Network):
         return super(Network, self).recorded_coordinates | coordinates
 
     def _estimate_step_seconds(self, cell: NetworkCell) -> float:
-        """Estimate the seconds per step and seed."""
+        """Estimate the seconds per step and seed of a network that learns several tasks."""
         assert isinstance(cell, NetworkTaskCell)
         return super()._estimate_step_seconds(cell) * cell.batch
 

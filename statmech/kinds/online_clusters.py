@@ -20,9 +20,15 @@ from statmech.keys.inputs_and_examples import InputsAxis, find_unsuited_online_i
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, config_key, one_of
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis
 from statmech.keys.variables import Variable
-from statmech.kinds.online_learning import SimulationEngine
+from statmech.kinds.online_learning import (
+    RATE_KEY_DEFAULTS,
+    OnlineCell,
+    OnlineStudent,
+    SimulationEngine,
+    StudentStart,
+    make_start_field,
+)
 from statmech.kinds.online_perceptron import ONLINE_VARIABLES
-from statmech.kinds.online_student import RATE_KEY_DEFAULTS, OnlineCell, OnlineStudent, StudentStart, make_start_field
 from statmech.kinds.risk_clusters import (
     CLUSTER_THEORY_VARIABLES,
     CLUSTER_VARIABLES,

@@ -16,7 +16,6 @@ from pydantic import Field, StrictBool
 
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import format_inputs_label
-from statmech.keys.controlled_keys import OPTIMUM_COORDINATES, make_time_function_type
 from statmech.keys.initial_states import DRAWN_START_LARGE_N_LIMIT, Start
 from statmech.keys.inputs_and_examples import (
     InputsAxis,
@@ -28,6 +27,7 @@ from statmech.keys.inputs_and_examples import (
 )
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, NonnegativeAxis, Number, Whole, config_key
 from statmech.keys.sweep_grid import IntegerOrAxis, NumbersOverTime, axis_of, ensure_tuple
+from statmech.keys.time_dependent_keys import OPTIMUM_COORDINATES, make_time_function_type
 from statmech.keys.variables import (
     LOCAL_FIELD_DESCRIPTIONS,
     Variable,
@@ -35,13 +35,15 @@ from statmech.keys.variables import (
     make_local_field_variables,
     make_std_variable,
 )
-from statmech.kinds.online_learning import BATCH_OVERHEAD_SECONDS, SimulationDtype, SimulationEngine
-from statmech.kinds.online_student import (
+from statmech.kinds.online_learning import (
+    BATCH_OVERHEAD_SECONDS,
     TIME_DEPENDENCE_DEFAULTS,
     VECTORS_STEP_SECONDS,
     VECTORS_STEP_SECONDS_PER_DIMENSION,
     OnlineCell,
     OnlineStudent,
+    SimulationDtype,
+    SimulationEngine,
 )
 from statmech.parameters.parameter_fields import ConfigKey, get_real_parameter_family
 from statmech.students.ensemble_vote import MAX_EXACT_STUDENTS
@@ -171,7 +173,7 @@ class Scenario(OnlineStudent):
             yield ("start",), "an optimal learning rate needs students with equal starts"
 
     def _find_size_problems(self) -> Iterator[Problem]:
-        """Find the first invalid combination of N, K and inputs."""
+        """Find the first combination of N, K and inputs that online perceptrons cannot have."""
         for K, N in self.list_value_pairs("K", "N"):
             if N < K + 1:
                 yield (
@@ -189,7 +191,7 @@ class Scenario(OnlineStudent):
         return compute_input_table_digests(self)
 
     def _find_correction_problems(self) -> Iterator[Problem]:
-        """Find inputs and starts without corrections of order 1/N."""
+        """Find inputs and starts of online perceptrons without corrections of order 1/N."""
         for inputs in ensure_tuple(self.inputs):
             if not inputs.has_isotropic_normal_fields:
                 yield (
@@ -247,7 +249,7 @@ class Scenario(OnlineStudent):
 
     @property
     def correction_variables(self) -> dict[str, Variable]:
-        """Standard deviations and biases to order 1/N, for single students and pairs of equal students."""
+        """Standard deviations and biases of online perceptrons to order 1/N, for single students and equal pairs."""
         variables: dict[str, Variable] = {}
         for name in CORRECTED_STUDENT_VARIABLES:
             variables |= make_std_variable(name, ONLINE_VARIABLES[name]) | make_bias_variable(
@@ -274,7 +276,7 @@ class Scenario(OnlineStudent):
         return call_seconds + vote_seconds + self._compute_step_slowdown() * super().estimate_seconds_per_seed()
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
-        """Estimate the seconds per step and seed."""
+        """Estimate the seconds per step and seed of an ensemble of online perceptrons."""
         if cell.inputs.has_isotropic_normal_fields or self.engine == "vectors":
             return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
         if not cell.num_gram_variance_groups:
@@ -288,7 +290,7 @@ class Scenario(OnlineStudent):
         )
 
     def _compute_batched_fraction(self) -> float:
-        """Return the fraction of parameter combinations that can be batched in one call."""
+        """Return the fraction of a sweep of online perceptrons that can be batched in one call."""
         gram = [self.engine == "gram" and inputs.has_isotropic_normal_fields for inputs in ensure_tuple(self.inputs)]
         few_students, constant = (
             [K <= MAX_BATCHED_STUDENTS for K in ensure_tuple(self.K)],
@@ -297,7 +299,7 @@ class Scenario(OnlineStudent):
         return float(np.mean(gram) * np.mean(few_students) * np.mean(constant))
 
     def _compute_step_slowdown(self) -> float:
-        """Return the mean slowdown factor of a step due to drift, decay and schedules."""
+        """Return the mean slowdown factor of an online step due to drift, decay and schedules."""
         drifting = float(np.mean([rate > 0 for rate in ensure_tuple(self.drift)]))
         changing = any(
             value != TIME_DEPENDENCE_DEFAULTS[name]
@@ -307,7 +309,7 @@ class Scenario(OnlineStudent):
         return drifting * DRIFT_SLOWDOWN + (1 - drifting) * (DECAY_SLOWDOWN if changing else 1.0)
 
     def list_compiled_programs(self) -> set[Any]:
-        """Return one key per compiled program of the engine and the equations.
+        """Return one key per compiled program of the engine and the equations of online perceptrons.
 
         Programs differ by rule and K, and by N if the engine uses weight vectors.
 
@@ -339,7 +341,7 @@ class Scenario(OnlineStudent):
 
 
 def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
-    """Estimate the seconds per step of K students."""
+    """Estimate the seconds per online step of K perceptrons."""
     if engine == "vectors":
         return VECTORS_STEP_SECONDS + VECTORS_STEP_SECONDS_PER_DIMENSION * N
     largest = max(GRAM_STEP_SECONDS_BY_K)
@@ -348,7 +350,7 @@ def _estimate_student_step_seconds(engine: str, K: int, N: int) -> float:
 
 
 def _estimate_vote_seconds(K: int, N: int, equal_starts: bool) -> float:
-    """Estimate the seconds per majority vote, for one seed at one time."""
+    """Estimate the seconds per majority vote of K online perceptrons, for one seed at one time."""
     if K <= MAX_EXACT_STUDENTS:
         return EXACT_VOTE_SECONDS if K > 2 else 0.0
     from statmech.students.ensemble_vote import (  # imported late, because it loads SciPy

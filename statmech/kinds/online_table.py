@@ -20,10 +20,17 @@ from statmech.inputs.input_distributions import Rows, inputs_to_config
 from statmech.inputs.real_tables import RealTable
 from statmech.keys.initial_states import Start
 from statmech.keys.key_types import PARAMETERS
-from statmech.keys.learning_rates import find_excessive_rates, find_step_count_problems
+from statmech.keys.time_dependent_keys import find_step_count_problems
 from statmech.keys.variables import Variable
 from statmech.kinds.online_clusters import ONLINE_CLUSTER_VARIABLES
-from statmech.kinds.online_student import RATE_KEY_DEFAULTS, OnlineCell, OnlineStudent, StudentStart, make_start_field
+from statmech.kinds.online_learning import (
+    RATE_KEY_DEFAULTS,
+    OnlineCell,
+    OnlineStudent,
+    StudentStart,
+    find_excessive_rates,
+    make_start_field,
+)
 from statmech.kinds.risk_table import (
     ROW_VARIABLES,
     UNSUPPORTED_ROW_KEYS,
@@ -112,7 +119,7 @@ class OnlineRows(OnlineStudent):
         yield from super()._find_problems()
 
     def find_input_file_problems(self) -> Iterator[Problem]:
-        """Find the first table without two classes, or with an unsuitable number of columns."""
+        """Find the first table of an online sweep without two classes, or with an unsuitable number of columns."""
         for values in self.iterate_combinations("inputs", "decay"):
             if problem := self._find_table_problem(values):
                 yield problem

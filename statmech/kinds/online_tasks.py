@@ -17,21 +17,22 @@ import numpy as np
 
 from statmech.errors import Problem
 from statmech.inputs.input_distributions import Gaussian
-from statmech.keys.controlled_keys import OPTIMUM_COORDINATES
-from statmech.keys.initial_states import Start, factorise_gram
+from statmech.keys.initial_states import Start
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, config_key, make_keyword_or_section_type
 from statmech.keys.sweep_grid import ensure_tuple
+from statmech.keys.time_dependent_keys import OPTIMUM_COORDINATES
 from statmech.keys.variables import Variable
-from statmech.kinds.online_learning import SimulationDtype, SimulationEngine
-from statmech.kinds.online_perceptron import ONLINE_VARIABLES, FlipOverTime
-from statmech.kinds.online_student import (
+from statmech.kinds.online_learning import (
     RATE_KEY_DEFAULTS,
     VECTORS_STEP_SECONDS,
     VECTORS_STEP_SECONDS_PER_DIMENSION,
     OnlineCell,
     OnlineStudent,
+    SimulationDtype,
+    SimulationEngine,
     make_start_field,
 )
+from statmech.kinds.online_perceptron import ONLINE_VARIABLES, FlipOverTime
 from statmech.kinds.task_sequences import (
     PerceptronStart,
     TaskCell,
@@ -39,6 +40,7 @@ from statmech.kinds.task_sequences import (
     make_task_overlaps,
 )
 from statmech.parameters.parameter_fields import get_real_parameter_family
+from statmech.students.student_geometry import factorise_gram
 
 TASK_STEP_SECONDS, TASK_STEP_SECONDS_PER_EXAMPLE = (
     1.5e-7,
@@ -76,7 +78,7 @@ class OnlineTaskCell(TaskCell, OnlineCell):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Values that identify this cell.
+        """Values that identify this online student of several tasks.
 
         One task with one example per step has the random numbers of a `Scenario`.
         """

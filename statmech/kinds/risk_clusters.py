@@ -122,7 +122,7 @@ class Clusters(ConvexFit):
         yield from () if input_problems else self._find_zero_penalty_problems()
 
     def _find_zero_penalty_problems(self) -> Iterator[Problem]:
-        """Find the first vanishing penalty without a minimum or without equations."""
+        """Find the first vanishing penalty without a minimum or without equations for two clusters."""
         for values in self.iterate_combinations("clusters", "loss", "inputs", "N", *self.parameters, "lam", "alpha"):
             if values["lam"] != 0:
                 continue
@@ -153,7 +153,7 @@ class Clusters(ConvexFit):
         return estimate_fit_seconds(cell.loss, cell.P, cell.N)
 
     def setting(self, values: dict[str, Any]) -> ClusterSetting:
-        """Return everything that determines the minimum at a grid point, except alpha and lambda."""
+        """Return everything that determines the minimum for two clusters, except alpha and lambda."""
         kind = self.make_component(values)
         modes = None if values["inputs"].isotropic else values["inputs"].modes(values["N"])
         return ClusterSetting(

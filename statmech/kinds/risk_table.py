@@ -143,7 +143,7 @@ class LabelledRows(AbstractScenario):
             yield ("model",), "moments describe squared errors: the loss must be square"
 
     def find_input_file_problems(self) -> Iterator[Problem]:
-        """Find the first table with too few rows or an unsupported target."""
+        """Find the first table with too few rows or an unsupported target for a convex loss."""
         for values in self.iterate_combinations("inputs", "population", "loss", *self.parameters, "P"):
             if problem := self._find_table_problem(values):
                 yield problem
@@ -234,7 +234,7 @@ class LabelledRowsCell(PenalisedCell):
 
 
 def load_rows_table(rows: Rows) -> RealTable:
-    """Return the table that contains these rows, or raise `ScenarioError` if it cannot be read.
+    """Return the table of the rows of a scenario, or raise `ScenarioError` if it cannot be read.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def diagnose_row_tables(inputs: Any) -> dict[str, dict[str, Any]]:
 
 
 def get_or_assume_table_shape(rows: Rows) -> tuple[int, int]:
-    """Return the shape of a table, or a typical shape if the table cannot be read."""
+    """Return the shape of the table of these rows, or a typical shape if the table cannot be read."""
     try:
         return load_rows_table(rows).Z.shape
     except ScenarioError:

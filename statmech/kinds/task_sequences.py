@@ -14,9 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 
 from statmech.errors import Problem
-from statmech.keys.controlled_keys import FIRST_TASK_FRACTION_CONTROL, ControlledCell
 from statmech.keys.initial_states import (
-    EIGENVALUE_TOL,
     MATRIX_SCHEMA,
     NUMBER_LIST_SCHEMA,
     NUMBER_SCHEMA,
@@ -29,12 +27,12 @@ from statmech.keys.initial_states import (
     PositiveNumber,
     StudentTeacherOverlaps,
     StudentUnits,
-    factorise_gram,
     find_length_problems,
     find_shape_problems,
 )
 from statmech.keys.key_types import Nonnegative, Number, Whole, config_key
 from statmech.keys.sweep_grid import IntegerOrAxis, NumberOrAxis, PydanticTypeOverride, axis_of, ensure_tuple
+from statmech.keys.time_dependent_keys import FIRST_TASK_FRACTION_CONTROL, ControlledCell
 from statmech.keys.variables import Variable
 from statmech.kinds.online_learning import OnlineLearning
 from statmech.parameters.parameter_fields import ConfigKey
@@ -49,6 +47,7 @@ from statmech.parameters.task_protocols import (
     protocol_from_config,
     protocol_to_config,
 )
+from statmech.students.student_geometry import EIGENVALUE_TOL, factorise_gram
 
 MAX_TASKS, MAX_BATCH = 16, 10**6
 SINGLE_KEY_SCHEMA = {"type": "object", "minProperties": 1, "maxProperties": 1}
@@ -126,7 +125,7 @@ class TaskKeys(OnlineLearning):
 
     @property
     def optimal_keys(self) -> dict[str, list[OptimalControlOptions]]:
-        """Options for each key to be optimised."""
+        """Options for each key to be optimised, including the protocol of the tasks."""
         fraction_options = [
             protocol.optimum_options
             for protocol in ensure_tuple(self.protocol)
@@ -168,7 +167,7 @@ class TaskCell(ControlledCell):
 
     @property
     def optimal_keys(self) -> dict[str, OptimalControlOptions]:
-        """Options for each key to be optimised."""
+        """Options for each key of this cell to be optimised, including the protocol of the tasks."""
         protocol, optimal_keys = self.protocol, super().optimal_keys
         return (
             optimal_keys | {FIRST_TASK_FRACTION_CONTROL: protocol.optimum_options}
@@ -291,7 +290,7 @@ class TasksStart(ConfigSection):
         return self._make_first_layer_start(T).compute_start(K, len(T))._replace(v=v)
 
     def problems(self, K: int, T: np.ndarray, heads: int, dtype: str = "float64") -> list[str]:
-        """Explain why K student units cannot have this start with teacher units T (M, M).
+        """Explain why K units cannot have this start in a sequence of tasks with teacher units T (M, M).
 
         Returns one sentence per reason.
 
@@ -338,7 +337,7 @@ class PerceptronStart(ConfigSection):
         return self.length, np.broadcast_to(np.asarray(self.R, float), tasks).copy()
 
     def problems(self, task_overlaps: np.ndarray, dtype: str = "float64") -> list[str]:
-        """Explain why no student can have this start, given the cosines (tasks, tasks) of the teachers.
+        """Explain why no perceptron can have this start, given the cosines (tasks, tasks) of the teachers of the tasks.
 
         Returns one sentence per reason.
 

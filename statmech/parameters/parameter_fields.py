@@ -13,9 +13,6 @@ attributes of datasets, axis labels, tables and sliders are made from this descr
 ('must be a whole number, not 2.5', 'must be at least 1, not 0')
 >>> get_parameters(Patient)["watches"].problem("fields")
 '"fields" is not a value of watches. Did you mean "field"? Known: field, stability.'
-
-Closed forms: `reset_inherited_attributes` resets closed forms that a subclass must not inherit if it overrides their
-function.
 """
 
 from __future__ import annotations
@@ -33,30 +30,9 @@ import numpy as np
 from statmech.errors import ScenarioError, format_unknown_name, quote_value
 from statmech.parameters.schedules_and_controls import get_control_values
 
-
-def reset_inherited_attributes(cls: type, function_name: str, attribute_names: tuple[str, ...], base: type) -> None:
-    """Reset attributes that describe a function if a subclass overrides the function.
-
-    >>> class Base:
-    ...     kinks = ()
-    ...     def __init_subclass__(cls):
-    ...         reset_inherited_attributes(cls, "g", ("kinks",), Base)
-    ...     def g(self, x): ...
-    >>> class Step(Base):
-    ...     kinks = (0.0,)
-    ...     def g(self, x): ...
-    >>> class Smooth(Step):
-    ...     def g(self, x): ...
-    >>> Step.kinks, Smooth.kinks
-    ((0.0,), ())
-    """
-
-    def find_depth(name: str) -> int:
-        return next(depth for depth, parent in enumerate(cls.__mro__) if name in vars(parent))
-
-    for name in attribute_names:
-        if find_depth(name) > find_depth(function_name):
-            setattr(cls, name, vars(base)[name])
+INTEGER_METADATA_KEY = "of whole numbers"  # metadata key of fields annotated `float` that take integers
+TYPE_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+JSON_SCHEMA_TYPES = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
 
 class BoundKind(NamedTuple):
@@ -79,9 +55,6 @@ BOUND_KINDS = {
     "below": BoundKind("less than", "<", "exclusiveMaximum", operator.lt),
     "at_most": BoundKind("at most", "≤", "maximum", operator.le),
 }
-INTEGER_METADATA_KEY = "of whole numbers"  # metadata key of fields annotated `float` that take integers
-TYPE_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
-JSON_SCHEMA_TYPES = {float: "number", int: "integer", bool: "boolean", str: "string"}
 
 
 @dataclass(frozen=True)
@@ -144,7 +117,7 @@ class ConfigKey:
         return {"type": JSON_SCHEMA_TYPES[self.type], **{bound.schema: value for bound, value in self.bounds}}
 
     def problem(self, value: Any) -> str | None:
-        """Return the reason why a value is not valid for the key, or None.
+        """Return the reason why a value is not valid for a parameter or another config key, or None.
 
         Parameters
         ----------
@@ -163,7 +136,7 @@ class ConfigKey:
         return None
 
     def find_type_problem(self, value: Any) -> str | None:
-        """Return the reason why a value has the wrong type for the key, or None."""
+        """Return the reason why a value has the wrong type for a parameter or another config key, or None."""
         if type(value) is self.type and not self.choices:
             return None
         if self.choices:
@@ -257,7 +230,7 @@ def _get_class(kind: Any) -> type:
 
 @cache  # called for each value of a sweep
 def _get_class_parameters(cls: type) -> dict[str, ConfigKey]:
-    """Return the parameters of a class by name."""
+    """Return the parameters of a class by name, from its dataclass fields."""
     if any(isinstance(value, Field) for value in vars(cls).values()):
         raise ScenarioError(
             [((), f"the class {cls.__name__} has parameters: decorate it with @dataclass(frozen=True)")]
@@ -283,7 +256,7 @@ def _config_key_from_field(cls: type, f: Field[Any]) -> ConfigKey:
 
 
 def _resolve_annotation(cls: type, f: Field[Any]) -> Any:
-    """Return a field's annotation, evaluated in the module of the class that defines the field."""
+    """Return the annotation of a parameter's field, evaluated in the module of the class that defines the field."""
     owner = next((base for base in cls.__mro__ if f.name in vars(base)), cls)
     module = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
     try:
@@ -313,7 +286,7 @@ class RealParameterFamily:
 
 
 def get_real_parameter_family(thing: Any) -> RealParameterFamily:
-    """Return the family of an object with parameters.
+    """Return the family of objects that differ from an object in their real parameters only.
 
     >>> from statmech.students.rules import Perceptron
     >>> get_real_parameter_family(Perceptron(margin=0.5)) == get_real_parameter_family(Perceptron(eta=2.0))

@@ -42,9 +42,9 @@ from statmech.numerics.gaussian import Array, get_array_module
 OPTIMAL_KEYWORD = "optimal"
 DEFAULT_CONTROL_SEGMENTS, MAX_CONTROL_SEGMENTS = 20, 500
 MAX_POINTS_PER_SEGMENT = 100
-SEARCH_EDGE_TOL = 1e-4  # relative; closer to an edge of the search range, an optimum counts as lying on it
 LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE = "last", "integral"
 OBJECTIVE_NAMES = LAST_TIME_OBJECTIVE, INTEGRAL_OBJECTIVE
+MAX_DECAY_EXPONENT = 700.0  # t/t0; the exponential rate would underflow at larger values
 
 
 @dataclass(frozen=True)
@@ -90,25 +90,8 @@ class OptimalControlOptions:
         return " ".join([OPTIMAL_KEYWORD, *further])
 
 
-def describe_edge_optimum(name: str, value: float, search_min: float, search_max: float) -> str:
-    """Return a warning if an optimum lies at the edge of its search range, else an empty string.
-
-    >>> describe_edge_optimum("lam: best", 1e6, 1e-6, 1e6)
-    'lam: best is 1e+06, the largest value that is searched (1e-06 to 1e+06): the optimum may lie beyond'
-    >>> describe_edge_optimum("lam: best", 0.3, 1e-6, 1e6)
-    ''
-    """
-    for side, edge in (("smallest", search_min), ("largest", search_max)):
-        if edge and np.isclose(
-            value, edge, rtol=SEARCH_EDGE_TOL, atol=0.0
-        ):  # an edge at 0 limits the parameter, not the search
-            searched = f"the {side} value that is searched ({search_min:g} to {search_max:g})"
-            return f"{name} is {edge:g}, {searched}: the optimum may lie beyond"
-    return ""
-
-
 def optimum_options_from_config(section: Any, number: Callable[[Any], float] = float) -> OptimalControlOptions:
-    """Read the options of an optimum from a config section, parsing the bound with `number`.
+    """Read the options of an optimal control from a config section, parsing the bound with `number`.
 
     >>> str(optimum_options_from_config({"points": 8}))
     'optimal with 8 points'
@@ -128,7 +111,7 @@ def optimum_options_from_config(section: Any, number: Callable[[Any], float] = f
 
 
 def optimum_options_to_config(optimum: OptimalControlOptions) -> Any:
-    """Convert the options of an optimum to their config form.
+    """Convert the options of an optimal control to their config form.
 
     >>> optimum_options_to_config(OptimalControlOptions())
     'optimal'
@@ -147,7 +130,7 @@ def optimum_options_to_config(optimum: OptimalControlOptions) -> Any:
 
 
 def make_optimum_schema(number: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an optimum's section, with the schema `number` for its bound."""
+    """Return the JSON Schema of the section of an optimal control, with the schema `number` for its bound."""
     weights = {"type": "array", "items": {"type": "number", "minimum": 0}, "minItems": 1}
     weighted = {"type": "object", "properties": dict.fromkeys(OBJECTIVE_NAMES, weights), "additionalProperties": False}
     keys = {
@@ -167,7 +150,7 @@ def _check_integer(name: str, value: Any, max_value: int) -> int:
 
 
 def _objective_from_config(form: Any) -> Objective:
-    """Make an objective from its config form."""
+    """Make the objective of an optimal control from its config form."""
     if isinstance(form, str) and form in OBJECTIVE_NAMES:
         return Objective(form)
     if isinstance(form, dict) and len(form) == 1 and next(iter(form)) in OBJECTIVE_NAMES:
@@ -295,7 +278,7 @@ def chebyshev_nodes(points: int) -> np.ndarray:
 
 
 def interpolation_weights(x: Array, points: int) -> Array:
-    """Return weights (..., points) that interpolate a segment's values to times x (...) in [0, 1].
+    """Return weights (..., points) that interpolate a control's values on a segment to times x (...) in [0, 1].
 
     The barycentric formula at Chebyshev points has weights of alternating sign, halved at both ends.
 
@@ -399,9 +382,6 @@ def control_to_config(value: Any) -> Any:
             else {"at": [*value.edges], "is": [*value.values]}
         )
     return optimum_options_to_config(value) if isinstance(value, OptimalControlOptions) else value
-
-
-MAX_DECAY_EXPONENT = 700.0  # t/t0; the exponential rate would underflow at larger values
 
 
 class HyperbolicSchedule(NamedTuple):

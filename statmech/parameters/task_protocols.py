@@ -31,6 +31,8 @@ from statmech.parameters.schedules_and_controls import (
 )
 
 NUM_SWITCHED_TASKS = 2  # one switch separates two tasks
+PARAMETERLESS_PROTOCOLS = ("blocked", "interleaved", OPTIMAL_KEYWORD)
+PROTOCOL_FORMS_TEXT = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
 
 
 class ProtocolPieces(NamedTuple):
@@ -184,12 +186,10 @@ TASK_PROTOCOLS: dict[str, type[Any]] = {
     "blocks": CyclicBlocksProtocol,
     OPTIMAL_KEYWORD: OptimalProtocol,
 }
-PARAMETERLESS_PROTOCOLS = ("blocked", "interleaved", OPTIMAL_KEYWORD)
-PROTOCOL_FORMS_TEXT = "blocked, interleaved, {replay: fraction}, {blocks: [0, ...]} or optimal"
 
 
 def protocol_from_config(form: Any) -> TaskProtocol:
-    """Make a protocol from its config form: a name, or a name with its parameter.
+    """Make a protocol of several tasks from its config form: a name, or a name with its parameter.
 
     >>> str(protocol_from_config("blocked")), str(protocol_from_config({"blocks": [0, 50, 75]}))
     ('blocked', 'blocks 0 50 75')
@@ -221,7 +221,7 @@ def _require_control(control: ControlFunction | OptimalControlOptions) -> Contro
 
 
 def protocol_to_config(protocol: TaskProtocol) -> Any:
-    """Convert a protocol to its config form.
+    """Convert a protocol of several tasks to its config form.
 
     >>> protocol_to_config(ReplayProtocol(0.1)), protocol_to_config(InterleavedProtocol())
     ({'replay': 0.1}, 'interleaved')

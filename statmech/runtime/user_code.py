@@ -7,6 +7,8 @@ module's functions have changed, so that the digest belongs to the code in memor
 
 `find_replaced_functions` lists functions in our packages that come from elsewhere, such as `Perceptron.g` set by a
 notebook.
+
+`reset_inherited_attributes` resets closed forms that a subclass must not inherit if it overrides their function.
 """
 
 from __future__ import annotations
@@ -214,3 +216,28 @@ def _describe_code(thing: Any, space: ModuleGlobals, visited: list[Any]) -> str:
     else:
         return thing.__name__ if isinstance(thing, ModuleType) else repr(getattr(thing, "tolist", lambda: thing)())
     return repr([_describe_code(part, space, visited) for part in parts])
+
+
+def reset_inherited_attributes(cls: type, function_name: str, attribute_names: tuple[str, ...], base: type) -> None:
+    """Reset attributes, such as closed forms and kinks, if a user's subclass overrides the function they describe.
+
+    >>> class Base:
+    ...     kinks = ()
+    ...     def __init_subclass__(cls):
+    ...         reset_inherited_attributes(cls, "g", ("kinks",), Base)
+    ...     def g(self, x): ...
+    >>> class Step(Base):
+    ...     kinks = (0.0,)
+    ...     def g(self, x): ...
+    >>> class Smooth(Step):
+    ...     def g(self, x): ...
+    >>> Step.kinks, Smooth.kinks
+    ((0.0,), ())
+    """
+
+    def find_depth(name: str) -> int:
+        return next(depth for depth, parent in enumerate(cls.__mro__) if name in vars(parent))
+
+    for name in attribute_names:
+        if find_depth(name) > find_depth(function_name):
+            setattr(cls, name, vars(base)[name])

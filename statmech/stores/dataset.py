@@ -26,7 +26,7 @@ from statmech.keys.figure_key import Composition
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import is_axis
 from statmech.keys.variables import Variable
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -18,7 +18,7 @@ import numpy as np
 from statmech.errors import DamagedStoreError, StatmechError, make_unreadable_store_error, make_unwritable_file_error
 from statmech.keys.figure_key import FigureKeyValue
 from statmech.keys.scenario import AbstractScenario
-from statmech.kinds.registry import scenario_from
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.stores import checksums
 from statmech.stores.checksums import FINGERPRINT_VARIABLE
 from statmech.stores.dataset import (

@@ -20,6 +20,7 @@ from statmech.numerics.gaussian import Array, get_array_module
 
 MAX_UNSCALED_SQUARED_LENGTH = 2.0**300  # larger squared lengths are rescaled before LAPACK runs
 MIN_SQUARED_COSINE = 1e-300  # smaller values give the angle pi/2 to all digits
+EIGENVALUE_TOL = 1e-12  # rounding error of eigenvalues, relative to the largest
 MAX_UNSCALED_SQUARE_RATIO = 2.0**20  # at larger ratios of squared lengths, short vectors would be lost
 
 
@@ -155,3 +156,32 @@ def _find_power_of_two_scales(squares: np.ndarray) -> np.ndarray:
         largest < 1 / MAX_UNSCALED_SQUARED_LENGTH
     )  # LAPACK itself would scale these, but not by a power of two
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)
+
+
+def factorise_gram(gram: np.ndarray) -> np.ndarray:
+    """Return a lower triangular C (n, n) with C C^T equal to a Gram matrix, which can be singular.
+
+    >>> factorise_gram(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    array([[1., 0.],
+           [1., 0.]])
+    """
+    n = len(gram)
+    rest, scale = _compute_cosines_and_lengths(gram)
+    rows = np.zeros((n, n))
+    for k in range(n):
+        if rest[k, k] > EIGENVALUE_TOL * n:
+            rows[:, k] = rest[:, k] / np.sqrt(rest[k, k])
+            rest = rest - np.outer(rows[:, k], rows[:, k])
+    return np.tril(rows) * scale[:, None]
+
+
+def is_positive_semidefinite(gram: np.ndarray) -> bool:
+    """Return True if a Gram matrix is positive semidefinite, up to rounding."""
+    return bool(np.linalg.eigvalsh(_compute_cosines_and_lengths(gram)[0])[0] >= -EIGENVALUE_TOL * len(gram))
+
+
+def _compute_cosines_and_lengths(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cosines (n, n) and lengths (n,) of vectors, leaving products with a zero vector unchanged."""
+    scale = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    unit = np.where(scale > 0, scale, 1.0)
+    return gram / np.outer(unit, unit), scale

@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech.keys.controlled_keys import FIRST_TASK_FRACTION_CONTROL
+from statmech.keys.time_dependent_keys import FIRST_TASK_FRACTION_CONTROL
 from statmech.kinds.network import NetworkCell
 from statmech.kinds.network_tasks import NetworkTaskCell
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_tasks import OnlineTaskCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family

@@ -54,11 +54,11 @@ import xarray as xr
 from scipy.optimize import minimize, minimize_scalar
 
 from statmech.errors import DivergedStudentError, SolverError
-from statmech.keys.controlled_keys import FIRST_TASK_FRACTION_CONTROL, NUM_OPTIMUM_SEARCHES
 from statmech.keys.scenario import AbstractScenario
+from statmech.keys.time_dependent_keys import FIRST_TASK_FRACTION_CONTROL, NUM_OPTIMUM_SEARCHES
 from statmech.kinds.network import NetworkCell
 from statmech.kinds.network_tasks import NetworkTaskCell
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_tasks import OnlineTaskCell
 from statmech.numerics.gaussian import get_legendre_rule
 from statmech.parameters.schedules_and_controls import (

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.keys.learning_rates import count_steps
+from statmech.keys.time_dependent_keys import count_steps
 from statmech.keys.variables import BIAS_SUFFIX, LOCAL_FIELD_DESCRIPTIONS
+from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_perceptron import Scenario
-from statmech.kinds.online_student import OnlineCell
 from statmech.runtime.devices import has_jax
 from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.students import student_geometry

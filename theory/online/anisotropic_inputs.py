@@ -58,7 +58,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from statmech.inputs.covariance_modes import Modes, condense_modes, make_modes
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from statmech.numerics.gaussian import Array, one_minus_cos
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.runtime.compiled_programs import cached_program

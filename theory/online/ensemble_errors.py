@@ -54,8 +54,8 @@ from statmech.students.student_geometry import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from statmech.kinds.online_learning import OnlineCell
     from statmech.kinds.online_perceptron import Scenario
-    from statmech.kinds.online_student import OnlineCell
 
 
 NUM_PAIR_STUDENTS = 2  # one pair determines the error of an infinite ensemble

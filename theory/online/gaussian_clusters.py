@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.convex.gaussian_clusters import TwoClusters
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_rule, normal_cdf, normal_density
 from statmech.runtime.devices import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use

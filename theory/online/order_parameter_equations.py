@@ -67,7 +67,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import SolverError
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from statmech.numerics.gaussian import (
     GAUSSIAN_CUTOFF,
     MIN_DIVISOR,

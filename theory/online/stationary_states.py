@@ -29,8 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech.errors import ScenarioError
+from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_perceptron import Scenario
-from statmech.kinds.online_student import OnlineCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import TimeDependence

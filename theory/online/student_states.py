@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from statmech.errors import DivergedStudentError
-from statmech.kinds.online_student import OnlineCell
+from statmech.kinds.online_learning import OnlineCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.students.rules import RuleAverages

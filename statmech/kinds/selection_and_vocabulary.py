@@ -15,9 +15,13 @@ from typing import Any, NamedTuple
 from statmech.convex.teachers import TEACHERS
 from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
 from statmech.errors import ScenarioError
-from statmech.keys.kind_registry import SCENARIOS, SCENARIOS_BY_KEY_PAIR, get_kinds
-from statmech.keys.scenario import AbstractScenario
+from statmech.keys.scenario import SCENARIOS, SCENARIOS_BY_KEY_PAIR, AbstractScenario, get_kinds
 from statmech.parameters.parameter_fields import collect_parameters, find_parameter_definitions
+
+NAMES_WITH_TWO_MEANINGS = {
+    "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
+    "q": "the cosine of two students in ensembles (Miyoshi et al.); in inference |w|^2/N (Barbier et al.)",
+}
 
 
 def get_kind_name(config: Mapping[str, Any]) -> str:
@@ -84,7 +88,7 @@ def add_default_population(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_labels(inputs: Any) -> bool:
-    """Return True if inputs, or any inputs of a list, are rows with a target or data sets."""
+    """Return True if the inputs that a config selects, or any inputs of a list, are rows with a target or data sets."""
     if isinstance(inputs, list | tuple):
         return any(map(_has_labels, inputs))
     if not isinstance(inputs, dict) or "rows" not in inputs:
@@ -104,7 +108,7 @@ def _list_config_keys(config: Mapping[str, Any]) -> set[str]:
 
 
 def make_config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of config files for all kinds of scenarios."""
+    """Return the JSON Schema of config files that select any kind of scenario."""
     schemas = {kind.__name__: kind.make_schema() for kind in get_kinds().values()}
     definitions = {
         name: part for kind_schema in schemas.values() for name, part in kind_schema.pop("$defs", {}).items()
@@ -115,12 +119,6 @@ def make_config_schema() -> dict[str, Any]:
         "anyOf": list(schemas.values()),
         "$defs": definitions,
     }
-
-
-NAMES_WITH_TWO_MEANINGS = {
-    "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
-    "q": "the cosine of two students in ensembles (Miyoshi et al.); in inference |w|^2/N (Barbier et al.)",
-}
 
 
 class VocabularyEntry(NamedTuple):
@@ -149,7 +147,7 @@ class VocabularyEntry(NamedTuple):
 
 
 def list_vocabulary_entries() -> list[VocabularyEntry]:
-    """Return an entry for each key, parameter, coordinate and variable of each kind."""
+    """Return a vocabulary entry for each key, parameter, coordinate and variable of each kind."""
     kind_entries = [
         entry for kind in get_kinds().values() for entry in (*_list_key_entries(kind), *_list_variable_entries(kind))
     ]
@@ -161,7 +159,7 @@ def list_vocabulary_entries() -> list[VocabularyEntry]:
 
 
 def _list_key_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:
-    """Yield entries for the keys and parameters of a kind."""
+    """Yield vocabulary entries for the keys and parameters of a kind."""
     parameters = collect_parameters(kind.classes())
     for key in kind.describe_all_keys().values():
         if key.name not in parameters:
@@ -178,7 +176,7 @@ def _list_parameter_entries(kind: str, classes: Mapping[str, type]) -> Iterator[
 
 
 def _list_variable_entries(kind: type[AbstractScenario]) -> Iterator[VocabularyEntry]:
-    """Yield entries for all variables of a kind, including optional ones.
+    """Yield vocabulary entries for all variables of a kind, including optional ones.
 
     Corrections and limits of other variables are not included.
     """

@@ -1,28 +1,45 @@
-"""Keys that can change with time, and grid points with such keys.
+r"""Keys that can change with time: functions of time, schedules of the learning rate, and numbers of steps.
 
 The value of such a key is a number, a function with steps at given times, or an optimal control
-(`statmech.parameters.schedules_and_controls`).
+(`statmech.parameters.schedules_and_controls`). Grid points with such keys are `ControlledCell` objects.
+
+A schedule :math:`\eta(t) = \eta/(1 + t/t_0)` is written `schedule: {t0: 5}` in a config. Only :math:`t_0` is stored. An
+axis of the sweep is a list of schedules, or the shorter `schedule: {t0: [2, 5, 20]}`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import AfterValidator, Discriminator, PlainSerializer, Tag, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
 
-from statmech.errors import Problem
+from statmech.errors import Problem, quote_value
 from statmech.keys.error_messages import explain_problems
+from statmech.keys.key_types import Number
 from statmech.keys.sweep_grid import (
+    SCHEDULE_SYNTAX_EXAMPLE,
     TIME_FUNCTION_KEYS,
     Cell,
     PydanticTypeOverride,
     axis_of,
     ensure_tuple,
     hash_identity,
+    is_axis,
+    make_axis_schema,
 )
 from statmech.keys.variables import Variable
 from statmech.parameters.parameter_fields import ConfigKey, format_parameter_value
@@ -70,10 +87,19 @@ OPTIMUM_VARIABLES = {  # computed by theory if keys are `optimal`
         ("search",), "objective that each search reached", r"$\epsilon_g$ (search)", role="diagnostic"
     ),
 }
+T0_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
+SCHEDULE_SCHEMA = {
+    "type": "object",
+    "properties": {"t0": make_axis_schema(T0_SCHEMA, spaced=True)},
+    "required": ["t0"],
+    "additionalProperties": False,
+}
+MAX_STEPS = 2**62
+DEFAULT_ANNEALING = "hyperbolic"  # has no effect without a schedule
 
 
 def _get_number_or_function_tag(value: Any) -> str:
-    """Return the union tag of a value: "value" for numbers, "given" for functions of time."""
+    """Return the union tag of a key's value: "value" for numbers, "given" for functions of time."""
     return (
         "given"
         if isinstance(value, Mapping | ControlFunction | OptimalControlOptions) or value == OPTIMAL_KEYWORD
@@ -120,12 +146,17 @@ def make_time_function_type(value_type: Any, schema: dict[str, Any], is_optimisa
 
 
 def make_time_function_schemas(number_schema: dict[str, Any], is_optimisable: bool) -> list[dict[str, Any]]:
-    """Return the JSON Schema of each form of a time function."""
+    """Return the JSON Schema of each form of a key that is a function of time."""
     times, values = ({"type": "array", "items": items, "minItems": 1} for items in ({"type": "number"}, number_schema))
     steps = {"type": "object", "properties": {"at": times, "is": values}, "required": ["at", "is"]}
     optimum = {"type": "object", "properties": {OPTIMAL_KEYWORD: make_optimum_schema(number_schema)}}
     closed = [{**form, "additionalProperties": False} for form in (steps, *([optimum] if is_optimisable else []))]
     return [*closed, {"const": OPTIMAL_KEYWORD}] if is_optimisable else closed
+
+
+TIME_FUNCTION_ADAPTER: TypeAdapter[Any] = TypeAdapter(
+    Annotated[Any, make_time_function_type(Number, {}, is_optimisable=True)]
+)
 
 
 def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, ControlFunction | OptimalControlOptions], ...]:
@@ -138,7 +169,7 @@ def find_controls(values: Mapping[str, Any]) -> tuple[tuple[str, ControlFunction
 
 
 def find_late_control_changes(axes: Mapping[str, Any], last_time: float) -> Iterator[Problem]:
-    """Find the first control that still changes at or after the last recorded time."""
+    """Find the first key whose function of time still changes at or after the last recorded time."""
     controls_by_key = {name: [value for value in ensure_tuple(axes[name]) if is_time_dependent(value)] for name in axes}
     for name, controls in controls_by_key.items():
         for control in controls:
@@ -150,7 +181,7 @@ def find_late_control_changes(axes: Mapping[str, Any], last_time: float) -> Iter
 def find_objective_problems(
     optimal_keys: Mapping[str, list[OptimalControlOptions]], num_tasks: int = 1
 ) -> Iterator[Problem]:
-    """Find objectives with the wrong number of weights, and keys that cannot be optimised together."""
+    """Find objectives of optimal keys with the wrong number of weights, and keys that cannot be optimised together."""
     for name, options_list in optimal_keys.items():
         for options in options_list:
             weights = options.objective.weights
@@ -181,7 +212,7 @@ def find_schedule_conflicts(time_dependent_keys: Iterable[str], schedule: object
 
 
 def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControlOptions]]:
-    """Find the keys of a scenario to be optimised, each with its options."""
+    """Find the keys of a scenario whose function of time is optimised, each with its options."""
     values_by_key = {
         name: scenario.parameters.get(name, getattr(scenario, name, None)) for name in scenario.OPTIMISABLE_KEYS
     }
@@ -193,7 +224,7 @@ def find_optimal_keys(scenario: Any) -> dict[str, list[OptimalControlOptions]]:
 
 
 def make_optimum_coordinates(optimal_keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the coordinates of `OPTIMUM_VARIABLES` for these keys, or an empty dict without keys."""
+    """Return the dataset coordinates of keys with optimal functions of time, or an empty dict without such keys."""
     return (
         {"controlled": np.array([*optimal_keys]), "search": np.arange(1, NUM_OPTIMUM_SEARCHES + 1)}
         if optimal_keys
@@ -201,13 +232,57 @@ def make_optimum_coordinates(optimal_keys: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def announce_optimum_searches(scenario: Any) -> Iterator[str]:
-    """Yield a notice that controls are optimised before a simulation, if a scenario has such controls."""
-    if not getattr(scenario, "optimal_keys", None):
-        return
-    number = sum(bool(cell.optimal_keys) for cell in scenario.cells())
-    subject = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
-    yield f"{subject} at the optimum: each is searched before it is simulated, in seconds or minutes"
+def _extract_t0(schedule: Any) -> Any:
+    """Return the t0 of a learning-rate schedule in a config, or a list for an axis of schedules.
+
+    >>> _extract_t0({"t0": 5}), _extract_t0([{"t0": 2}, {"t0": 5}])
+    (5, [2, 5])
+    """
+    if schedule is None:
+        return None
+    if isinstance(schedule, list | tuple):
+        return [_extract_t0(single) for single in schedule]
+    if not isinstance(schedule, dict) or [*schedule] != ["t0"]:
+        raise ValueError(f"must be written {SCHEDULE_SYNTAX_EXAMPLE}, not {quote_value(schedule)}")
+    return schedule["t0"]
+
+
+def _format_t0(t0: Any) -> Any:
+    """Write t0, or an axis of t0, as schedules of a config."""
+    if is_axis(t0):
+        return [{"t0": value} for value in t0]
+    return None if t0 is None else {"t0": t0}
+
+
+ScheduleTime = Annotated[Number, Field(gt=0)]
+ScheduleTimeAxis = Annotated[Any, axis_of(ScheduleTime, T0_SCHEMA)]
+OptionalSchedule = Annotated[
+    ScheduleTimeAxis | None,
+    BeforeValidator(_extract_t0),
+    PlainSerializer(_format_t0, when_used="json"),
+    WithJsonSchema(
+        {"anyOf": [SCHEDULE_SCHEMA, {"type": "array", "items": SCHEDULE_SCHEMA, "minItems": 1}, {"type": "null"}]}
+    ),
+]
+
+
+def count_steps(times: Sequence[float] | np.ndarray, N: int) -> np.ndarray:
+    """Return the number of steps N t, rounded to an integer, for each recorded time.
+
+    >>> count_steps([0.01, 0.5, 1], N=20)
+    array([ 0, 10, 20])
+    """
+    return np.rint(np.asarray(times) * N).astype(np.int64)
+
+
+def find_step_count_problems(t: float, N: float) -> Iterator[Problem]:
+    """Find a time t whose number of steps t N overflows a 64-bit integer.
+
+    >>> list(find_step_count_problems(10, 100)), list(find_step_count_problems(1e10, 1e9))
+    ([], [(('t',), 't N = 1e+10 N exceeds 2^62 steps')])
+    """
+    if t * N >= MAX_STEPS:
+        yield ("t",), f"t N = {t:g} N exceeds 2^62 steps"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +333,7 @@ class ControlledCell(Cell):
         return self.edges, tuple((name, control.segments.points) for name, control in self.known_controls.items())
 
     def after(self, t: float) -> Self:
-        """Return the cell for the segment that starts at edge t, with time measured from t."""
+        """Return the cell whose functions of time start at edge t, with time measured from t."""
         controls = {name: control.segment_from(t) for name, control in self.known_controls.items()}
         optimal_items = tuple(self.optimal_keys.items())
         cell = self.replace_values(**{name: get_initial_value(value) for name, value in controls.items()})
