@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from simulate.execution.work_units import check_can_simulate, make_dataset_attributes, make_simulator, run_units
-from statmech.keys.controlled_keys import announce_optimum_searches
-from statmech.keys.inputs_and_examples import make_few_direction_warnings
-from statmech.keys.scenario import AbstractScenario
-from statmech.runtime import operating_system
-from statmech.runtime.compiled_programs import set_up_compilation_cache
-from statmech.stores.dataset import (
-    ProgressCallback,
-    fill_arrays,
-    get_variable_arrays,
-    make_empty_dataset,
-    report_progress,
+from simulate.execution.work_units import (
+    check_can_simulate,
+    make_dataset_attributes,
+    make_simulator,
+    pause_garbage_collection,
+    run_units,
 )
-from statmech.stores.sweep_size import thin_scenario
+from statmech.keys.scenario import AbstractScenario
+from statmech.runtime.compiled_programs import set_up_compilation_cache
+from statmech.runtime.progress_bar import ProgressCallback, report_progress
+from statmech.stores.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,7 +62,7 @@ def run(
     simulator = make_simulator(scenario)
     set_up_compilation_cache()
     check_can_simulate(simulator)
-    with operating_system.pause_garbage_collection():
+    with pause_garbage_collection():
         cells = list(scenario.cells())
     dataset = make_empty_dataset(
         scenario, seeds=scenario.seeds, title="statmech simulation", **make_dataset_attributes(simulator)
@@ -77,12 +74,3 @@ def run(
         for result in results:
             fill_arrays(arrays, result.cell_index, result.values, result.seeds)
     return dataset
-
-
-def remarks(scenario: AbstractScenario) -> list[str]:
-    """Return sentences that a user should read before a scenario is simulated."""
-    return [
-        *make_simulator(thin_scenario(scenario)).get_remarks_before_run(),
-        *make_few_direction_warnings(scenario),
-        *announce_optimum_searches(scenario),
-    ]

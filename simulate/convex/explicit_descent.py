@@ -18,7 +18,7 @@ import numpy as np
 from statmech.convex.losses import Penalty
 from statmech.convex.teachers import LabelTeacher, label_error
 from statmech.kinds.gradient_descent import DescentCell
-from statmech.stores.dataset import compute_student_order_parameters
+from statmech.students.order_parameters import compute_student_order_parameters
 
 
 class DescentRecord:

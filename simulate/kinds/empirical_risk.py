@@ -25,7 +25,7 @@ from statmech.convex.teachers import LabelTeacher, label_error
 from statmech.errors import ScenarioError
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.kinds.empirical_risk import Risk, RiskCell
-from statmech.stores.dataset import compute_student_order_parameters
+from statmech.students.order_parameters import compute_student_order_parameters
 from theory.convex.best_penalty import find_best_group_lambdas
 
 MAX_MEASURABLE_RISK_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed

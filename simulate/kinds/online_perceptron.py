@@ -17,7 +17,6 @@ from statmech.keys.variables import LOCAL_FIELD_DESCRIPTIONS
 from statmech.kinds.online_perceptron import Scenario
 from statmech.kinds.online_student import OnlineCell
 from statmech.parameters.parameter_fields import get_real_parameter_family
-from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.students.ensemble_vote import (
     MAX_EXACT_STUDENTS,
     NUM_TEST_CIRCLES,
@@ -26,6 +25,7 @@ from statmech.students.ensemble_vote import (
     few_student_vote_error,
     measure_near_equal_vote_error,
 )
+from statmech.students.order_parameters import compute_ensemble_order_parameters, make_gram_matrix
 
 EXACT_LENGTH_LIMIT_BY_DTYPE = {
     "float64": 1e150,

@@ -13,7 +13,7 @@ from simulate.online import perceptrons
 from simulate.online.learning_steps import EngineTask
 from statmech.keys.initial_states import factorise_gram
 from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
-from statmech.stores.dataset import compute_student_order_parameters
+from statmech.students.order_parameters import compute_student_order_parameters
 
 
 class Simulator(BatchSimulator[OnlineTaskCell]):

@@ -33,8 +33,8 @@ from statmech.convex.teachers import TEACHERS
 from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
 from statmech.errors import ConfigError, ScenarioError
 from statmech.parameters.parameter_fields import get_parameters
-from statmech.runtime import files, user_code
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime import files, user_code_and_provenance
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.students.activations import ACTIVATIONS, Activation
 from statmech.students.rules import RULES
 
@@ -54,7 +54,7 @@ def load_plugin(file: str | Path) -> None:
     if not path.is_file():
         raise ConfigError(f"{file}: no such Python file")
     before = _loaded_modules.get(str(path))
-    if before is not None and user_code.is_module_current(before):
+    if before is not None and user_code_and_provenance.is_module_current(before):
         return
     name = f"own_{path.stem}" if before is None else before.__name__
     if before is None and name in sys.modules:  # another module has this name
@@ -76,7 +76,9 @@ def load_plugin(file: str | Path) -> None:
             if registry[name] is not previous.get(name):
                 check_class(name)
     _loaded_modules[str(path)] = module
-    user_code.is_module_current(module)  # store the digest now: the file may be edited while this process runs
+    user_code_and_provenance.is_module_current(
+        module
+    )  # store the digest now: the file may be edited while this process runs
 
 
 def check_plugin_rule(name: str) -> None:

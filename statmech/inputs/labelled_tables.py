@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from statmech.errors import ConfigError, ScenarioError, quote_value
+from statmech.errors import ConfigError, ScenarioError, format_option, quote_value
 from statmech.inputs import table_columns, table_files
 from statmech.inputs.table_columns import (
     ARRAY_COLUMN_OPTIONS,
@@ -23,7 +23,6 @@ from statmech.inputs.table_columns import (
     encode_columns,
 )
 from statmech.inputs.table_files import TableFileFormat, read_table_file
-from statmech.running_command import format_option
 from statmech.runtime.files import get_file_signature, open_regular_file
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from statmech.errors import ConfigError, quote_value
-from statmech.running_command import format_option
+from statmech.errors import ConfigError, format_option, quote_value
 from statmech.runtime import files
 
 if TYPE_CHECKING:

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 
 RunValues = TypeVar("RunValues", "xr.DataArray", "xr.Dataset")
+FALSE_ALARM_PROBABILITY = 0.01  # probability that some value exceeds the bound although theory is exact
+MIN_EFFECTIVE_SEED_FRACTION = 0.5  # effective seeds per seed, compared with known standard deviations
+NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
+MAX_SAMPLED_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
 def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -78,12 +82,6 @@ def compute_run_standard_error(values: RunValues, dim: str | Sequence[str] = "se
     array([ 1., nan])
     """
     return values.reduce(standard_error, dim)
-
-
-FALSE_ALARM_PROBABILITY = 0.01  # probability that some value exceeds the bound although theory is exact
-MIN_EFFECTIVE_SEED_FRACTION = 0.5  # effective seeds per seed, compared with known standard deviations
-NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
-MAX_SAMPLED_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
 def compute_deviation_bound(values: float, seeds: int | None) -> float:

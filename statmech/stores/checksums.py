@@ -34,6 +34,8 @@ from statmech.stores.dataset import remove_figure
 
 CHECKSUMS_ATTRIBUTE, GROUP_METADATA_FILE = "sealed", "zarr.json"
 MAX_CHECKED_FILE_BYTES, MAX_GROUP_METADATA_BYTES = 2**32, 2**28
+FINGERPRINT_VARIABLE = "fingerprint"  # stored variable of a sweep, with one value per run
+MAX_WORDS_PER_BLOCK = 2**20  # limits the memory of temporary arrays
 
 
 def write_checksums(store: Path) -> None:
@@ -146,10 +148,6 @@ def _hash_file(path: Path) -> str:
         open(descriptor, "rb", closefd=False) as file,
     ):
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-FINGERPRINT_VARIABLE = "fingerprint"  # stored variable of a sweep, with one value per run
-MAX_WORDS_PER_BLOCK = 2**20  # limits the memory of temporary arrays
 
 
 def compute_fingerprint_salt(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:

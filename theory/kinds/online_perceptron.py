@@ -12,10 +12,10 @@ from statmech.keys.learning_rates import count_steps
 from statmech.keys.variables import BIAS_SUFFIX, LOCAL_FIELD_DESCRIPTIONS
 from statmech.kinds.online_perceptron import Scenario
 from statmech.kinds.online_student import OnlineCell
-from statmech.runtime.devices import has_jax
-from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
+from statmech.runtime.jax_and_blas_settings import has_jax
 from statmech.students import order_parameters
 from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
+from statmech.students.order_parameters import compute_ensemble_order_parameters, make_gram_matrix
 from theory.kinds.controlled_solver import solve_at_best_controls
 from theory.online import anisotropic_inputs
 from theory.online.anisotropic_inputs import WeightAndFieldStudents

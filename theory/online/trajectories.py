@@ -17,7 +17,7 @@ from statmech.kinds.online_student import OnlineCell
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.runtime.compiled_programs import pad_array_length
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.order_parameters import angle_from_versine
 from theory.numerics.runge_kutta import pad_times, split_times_into_pieces

@@ -41,7 +41,7 @@ from simulate.classification.estimators.linear import (
     drop_zero_weight_examples,
     format_python_value,
 )
-from statmech.runtime.devices import use_one_blas_thread
+from statmech.runtime.jax_and_blas_settings import use_one_blas_thread
 
 
 @dataclass(frozen=True)
