@@ -188,7 +188,7 @@ def _factorise_correlations(runs: np.ndarray) -> np.ndarray:
 
 
 def _draw_exceeding_count(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
-    """Draw a Gaussian sample with a random value beyond the bound, and count all values beyond the bound."""
+    """Draw Gaussian deviations with a random one beyond the bound, and count all deviations beyond the bound."""
     sample = rng.standard_normal((seeds, len(factor))) @ factor
     column = rng.integers(factor.shape[1])
     pushed = _draw_exceeding_sample(sample[:, column], tail, rng)
@@ -198,7 +198,7 @@ def _draw_exceeding_count(factor: np.ndarray, seeds: int, tail: float, rng: np.r
 
 
 def _draw_exceeding_sample(sample: np.ndarray, tail: float, rng: np.random.Generator) -> np.ndarray:
-    """Draw a Gaussian sample conditioned on t above the bound.
+    """Draw a Gaussian sample whose standardised mean t exceeds the bound on the largest deviation.
 
     The given sample is rotated towards equal values, which leaves its norm unchanged.
     """

@@ -132,7 +132,7 @@ def find_special_files(folder: Path) -> Iterator[Path]:
 
 
 def get_file_signature(path: str | Path) -> tuple[int, ...]:
-    """Return numbers that change with a file: its device, inode, size and modification time.
+    """Return numbers that change with a regular file: its device, inode, size and modification time.
 
     Returns an empty tuple if the file does not exist.
     """

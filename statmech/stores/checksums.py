@@ -54,7 +54,7 @@ def write_checksums(store: Path) -> None:
 
 
 def check_regular_files(store: Path) -> None:
-    """Raise `StoreError` for a store that is or contains a link, a pipe or a device.
+    """Raise `StoreError` for a store that is or contains a link, a pipe or a device, which have no checksum.
 
     A link in an untrusted store may point anywhere. No file is read: checking 10,000 chunks takes 0.3 s.
     """
