@@ -16,12 +16,12 @@ import numpy as np
 
 import simulate
 from simulate.execution.dask_cluster import _connect_to_cluster
-from simulate.execution.store_runs import StoreLog, run_into
+from simulate.execution.store_simulation import StoreLog, run_into
 from simulate.execution.work_units import count_cores
 from statmech import Scenario
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.stores.store_creation import create_store
-from statmech.stores.sweep_store import DONE_STATE, SweepStore
+from statmech.stores.sweep_chunks import DONE_STATE, SweepStore
 
 MODEL: dict[str, Any] = {"rule": "hebb", "K": 3, "N": 1000, "t": [0, 1, 2, 5, 10]}
 

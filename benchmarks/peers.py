@@ -59,7 +59,7 @@ from simulate.classification.estimators.sparse_perceptron import SparsePerceptro
 from simulate.convex.minimisation_and_separability import minimise
 from simulate.convex.objective_and_certificates import Problem
 from simulate.convex.training_data import draw_teacher_data
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from simulate.kinds import bayes_inference, online_perceptron
 from simulate.kinds.empirical_risk import make_risk_problem
 from simulate.learners import AdaTron, MinOver

@@ -99,7 +99,7 @@ def machine() -> str:
     import jax  # not before `pin`
 
     from statmech.runtime.operating_system import get_processor_name
-    from statmech.stores.zarr_store import provenance
+    from statmech.runtime.user_code_and_provenance import provenance
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
     device = jax.devices()[0].device_kind

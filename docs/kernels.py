@@ -22,7 +22,7 @@ IMPORTED = (  # no program is compiled before the fork, and no figure drawn
     "ipykernel.kernelapp",
     "jax",
     "scipy.stats",
-    "simulate.execution.store_runs",
+    "simulate.execution.store_simulation",
     "simulate.kinds.seed_batches",
     "simulate.classification.cross_validation",
     "simulate.kinds.network_tasks",

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from simulate.execution.work_units import check_can_simulate, make_dataset_attributes, make_simulator, run_units
-from statmech.keys.inputs_and_examples import make_few_direction_warnings
-from statmech.keys.scenario import AbstractScenario
-from statmech.runtime import operating_system
-from statmech.runtime.compiled_programs import set_up_compilation_cache
-from statmech.stores.dataset import (
-    ProgressCallback,
-    fill_arrays,
-    get_variable_arrays,
-    make_empty_dataset,
-    report_progress,
+from simulate.execution.work_units import (
+    check_can_simulate,
+    make_dataset_attributes,
+    make_simulator,
+    pause_garbage_collection,
+    run_units,
 )
-from statmech.stores.sweep_size import thin_scenario
+from statmech.keys.scenario import AbstractScenario
+from statmech.runtime.compiled_programs import set_up_compilation_cache
+from statmech.runtime.progress_bar import ProgressCallback, report_progress
+from statmech.stores.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,7 +62,7 @@ def run(
     simulator = make_simulator(scenario)
     set_up_compilation_cache()
     check_can_simulate(simulator)
-    with operating_system.pause_garbage_collection():
+    with pause_garbage_collection():
         cells = list(scenario.cells())
     dataset = make_empty_dataset(
         scenario, seeds=scenario.seeds, title="statmech simulation", **make_dataset_attributes(simulator)
@@ -76,21 +74,3 @@ def run(
         for result in results:
             fill_arrays(arrays, result.cell_index, result.values, result.seeds)
     return dataset
-
-
-def remarks(scenario: AbstractScenario) -> list[str]:
-    """Return sentences that a user should read before a scenario is simulated."""
-    return [
-        *make_simulator(thin_scenario(scenario)).get_remarks_before_run(),
-        *make_few_direction_warnings(scenario),
-        *_announce_optimum_searches(scenario),
-    ]
-
-
-def _announce_optimum_searches(scenario: Any) -> Iterator[str]:
-    """Yield a notice that controls are optimised before a simulation, if a scenario has such controls."""
-    if not getattr(scenario, "optimal_keys", None):
-        return
-    number = sum(bool(cell.optimal_keys) for cell in scenario.cells())
-    subject = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
-    yield f"{subject} at the optimum: each is searched before it is simulated, in seconds or minutes"

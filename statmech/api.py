@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from statmech.results.comparison import distances as distances
 from statmech.results.results import as_results
 from statmech.results.tables import make_results_tables
 from statmech.runtime.installed_packages import check_shadowing
-from statmech.runtime.progress_bar import SilentProgressBar, show_progress_bar
+from statmech.runtime.progress_bar import make_progress_callback, show_progress_bar
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,7 +92,7 @@ def load_results(folder: str | Path) -> Results:
 
 
 def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None, **overrides: Any) -> Results:
-    """Simulate a scenario and solve its theory, in memory.
+    """Simulate a scenario and solve its theory, in memory, from Python or a notebook.
 
     Parameters
     ----------
@@ -130,26 +130,12 @@ def run(scenario: AbstractScenario | str | Path, *, progress: bool | None = None
         parsed_scenario = scenario_from({**parsed_scenario.config(), **overrides})
     figure = figures.choose_figure(parsed_scenario.figure, shipped_config, parsed_scenario.CHOICE)
     with show_progress_bar("simulation", progress) as bar:
-        simulation = simulate.run(parsed_scenario, _make_progress_callback(bar))
+        simulation = simulate.run(parsed_scenario, make_progress_callback(bar))
     if parsed_scenario.unsolved:
         return Results(parsed_scenario, simulation, None, name=name, figure=figure)
     with show_progress_bar("theory", progress) as bar:
-        solution = theory.solve(parsed_scenario, _make_progress_callback(bar))
+        solution = theory.solve(parsed_scenario, make_progress_callback(bar))
     return Results(parsed_scenario, simulation, solution, name=name, figure=figure)
-
-
-def _make_progress_callback(bar: SilentProgressBar) -> Callable[[int, int], None]:
-    """Return a callback that advances a progress bar.
-
-    Until the first call, the bar reports that programs are compiled or loaded.
-    """
-    bar.show_part("compiling or loading programs")
-
-    def progress(completed: int, total: int) -> None:
-        bar.part = ""
-        bar.progress(completed, total)
-
-    return progress
 
 
 def solve(scenario: AbstractScenario) -> xr.Dataset:
@@ -196,7 +182,7 @@ def draw(
     style: str | None = None,
     residuals: bool = False,
 ) -> Figure:
-    """Draw one or several results, or a simulation and its theory, as a matplotlib figure.
+    """Draw one or several results, or a simulation and its theory, as a matplotlib figure for Python or a notebook.
 
     Parameters
     ----------
@@ -264,7 +250,7 @@ def draw(
 def _label_results(
     collection: list[results.Results] | tuple[results.Results, ...] | dict[str, results.Results],
 ) -> dict[str, results.Results]:
-    """Return the results as a dict with their labels as keys.
+    """Return the results that a user passes to a function of `statmech` as a dict with their labels as keys.
 
     Labels are the names of the configs or folders. If two of these names are equal, they are the names of the
     learners or rules, with a number if necessary.
@@ -337,7 +323,7 @@ def format_results_html(run_results: results.Results) -> str:
 
 
 def _load_scenario(source: AbstractScenario | str | Path) -> tuple[AbstractScenario, str, str]:
-    """Return a scenario, its config name, and its shipped-config name (empty if it is not shipped)."""
+    """Return the scenario that a user passes, its config name, and its shipped-config name (empty if not shipped)."""
     if isinstance(source, AbstractScenario):
         return source, "", ""
     return (
@@ -348,7 +334,7 @@ def _load_scenario(source: AbstractScenario | str | Path) -> tuple[AbstractScena
 
 
 def _format_tables_html(run_results: results.Results) -> str:
-    """Return the comparison tables of results as HTML, or the error message if they cannot be compared."""
+    """Return the comparison tables of results as HTML for a notebook, or the message if they cannot be compared."""
     try:
         return make_results_tables(run_results)._repr_html_()
     except StatmechError as failure:
@@ -356,7 +342,7 @@ def _format_tables_html(run_results: results.Results) -> str:
 
 
 def _format_figure_html(run_results: results.Results) -> str:
-    """Return the figure of results as an HTML image, or an empty string if the results are incomplete."""
+    """Return the figure of results as an HTML image for a notebook, or an empty string for incomplete results."""
     from base64 import b64encode
 
     from figures import style

@@ -1,35 +1,42 @@
-"""Errors that the user can fix, with messages that state the location, the given value and the remedy."""
+"""Errors that the user can fix, with messages that state the location, the given value and the remedy.
+
+Messages recommend only options of the running command, which the command line declares (`statmech.cli.command_group`).
+In Python no command is running, and functions take arguments instead of options.
+"""
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 Problem = tuple[tuple[str | int, ...], str]  # location (keys and list positions) and one sentence
 
-MIN_NAME_SIMILARITY, MIN_SHORT_NAME_SIMILARITY, MAX_SHORT_NAME_LENGTH = (
-    0.68,
-    0.6,
-    3,
-)  # ratios of difflib; for short names, "Kk" must still suggest "K"
-
+# ratios of difflib; for short names, "Kk" must still suggest "K"
+MIN_NAME_SIMILARITY, MIN_SHORT_NAME_SIMILARITY, MAX_SHORT_NAME_LENGTH = 0.68, 0.6, 3
 MAX_LISTED_KNOWN_NAMES = 12  # longer lists are omitted if the message suggests a name
 MAX_QUOTED_VALUE_LENGTH = 60  # longer quoted values are shortened
 MAX_QUOTED_TEXT_LENGTH = 200  # limit for names and for messages of other libraries
-INVISIBLE_UNICODE_CATEGORIES = {
-    "Cc",
-    "Cf",
-    "Cs",
-    "Co",
-    "Zl",
-    "Zp",
-}  # Unicode categories of invisible and control characters
+INVISIBLE_UNICODE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # includes control characters
 UNESCAPED_LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # line break, tab and joiners, which messages and some scripts need
+# synonym in other programs and books -> {name in statmech: explanation}
+EXTERNAL_NAME_SYNONYMS: dict[str, dict[str, str]] = {
+    "flip": {"noise": ", the noise of the output"},
+    "ising": {"binary": ""},
+    "lambda": {"lam": ""},
+    "lasso": {"l1": "", "square": " with penalty: l1"},
+    "learning_rate": {"eta": ""},
+    "least_squares": {"square": ""},
+    "mse": {"square": ""},
+    "ridge": {"l2": "", "square": " with penalty: l2"},
+    "svm": {"hinge": ""},
+}
+_RUNNING_COMMANDS: list[RunningCommand] = []  # empty if no command runs; shared by all threads
 
 
 class StatmechError(Exception):
@@ -121,20 +128,6 @@ class ForkAfterJaxError(StatmechError, RuntimeError):
         super().__init__(f"{cause}: start it with the spawn or forkserver method of multiprocessing")
 
 
-# synonym in other programs and books -> {name in statmech: explanation}
-EXTERNAL_NAME_SYNONYMS: dict[str, dict[str, str]] = {
-    "flip": {"noise": ", the noise of the output"},
-    "ising": {"binary": ""},
-    "lambda": {"lam": ""},
-    "lasso": {"l1": "", "square": " with penalty: l1"},
-    "learning_rate": {"eta": ""},
-    "least_squares": {"square": ""},
-    "mse": {"square": ""},
-    "ridge": {"l2": "", "square": " with penalty: l2"},
-    "svm": {"hinge": ""},
-}
-
-
 def format_unknown_name(value: object, noun: str, choices: Iterable[str]) -> str:
     """Return the message for an unknown name, with the closest known name and, if there are few, all known names.
 
@@ -169,7 +162,7 @@ def list_synonyms(name: str) -> list[str]:
 
 
 def quote_value(value: object) -> str:
-    """Quote a value as JSON, shortening long text.
+    """Quote a value in a message as JSON, shortening long text.
 
     >>> print(quote_value("0.1"), quote_value([1, True]), len(quote_value("a" * 1000)))
     "0.1" [1, true] 60
@@ -207,7 +200,7 @@ def escape_text(text: str) -> str:
 
 
 def _escape_character(character: str) -> str:
-    """Return a character, or its escape if it is invisible or a control character."""
+    """Return a character of a message, or its escape if it is invisible or a control character."""
     hidden = (
         unicodedata.category(character) in INVISIBLE_UNICODE_CATEGORIES and character not in UNESCAPED_LAYOUT_CHARACTERS
     )
@@ -225,3 +218,47 @@ def _format_location(location: tuple[str | int, ...]) -> str:
 def _join_and_shorten_lines(text: str, max_length: int = MAX_QUOTED_VALUE_LENGTH) -> str:
     """Join the lines of a text to a single line, and shorten long text."""
     return shorten_text(" ".join(text.split()), max_length)
+
+
+@dataclass(frozen=True)
+class RunningCommand:
+    """The name of a command, and its options, such as "--fresh"."""
+
+    name: str
+    options: frozenset[str]
+
+
+@contextmanager
+def declare_running_command(name: str, options: Iterable[str]) -> Iterator[None]:
+    """Declare the running command for the duration of a `with` block."""
+    _RUNNING_COMMANDS.append(RunningCommand(name, frozenset(options)))
+    try:
+        yield
+    finally:
+        _RUNNING_COMMANDS.pop()
+
+
+def get_running_command_name() -> str:
+    """Return the name of the running command, or an empty string if statmech runs as a library."""
+    return _RUNNING_COMMANDS[-1].name if _RUNNING_COMMANDS else ""
+
+
+def format_option(text: str, argument: str = "") -> str:
+    """Return a text if the running command has the option that the text mentions, else an empty string.
+
+    In Python, where no command is running, return the argument.
+
+    >>> format_option("--out DIR", "another path")
+    'another path'
+    >>> with declare_running_command("run", ["--out"]):
+    ...     format_option("--out DIR", "another path"), format_option("--fresh", "fresh=True")
+    ('--out DIR', '')
+    """
+    if not _RUNNING_COMMANDS:
+        return argument
+    return text if {*text.split()} & _RUNNING_COMMANDS[-1].options else ""
+
+
+def join_alternatives(*alternatives: str) -> str:
+    """Join the nonempty alternatives, as in "--data-dir DIR or STATMECH_DATA"."""
+    return " or ".join(way for way in alternatives if way)

@@ -146,7 +146,7 @@ def load_labelled_table(
     numbers: bool = False,
     positive: str | None = None,
 ) -> LabelledTable:
-    """Load the table with a target from a file, a data frame or arrays.
+    """Load the table of a learning curve from a file, a data frame or arrays, with its target.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class LearningCurvePredictor:
     def _predict_by_theory(
         self, P: np.ndarray, lam: float | str, key: int
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Predict a curve by theory alone, and return its variables and attributes."""
+        """Predict a learning curve by theory alone, and return its variables and attributes."""
         strengths = (
             self.rows.find_best_penalties(self.loss, P) if lam == BEST_PENALTY_KEYWORD else np.full(len(P), lam, float)
         )
@@ -325,7 +325,7 @@ class LearningCurvePredictor:
         return values, attributes
 
     def _make_error_scale(self, measured: MeasuredErrors) -> ErrorScale:
-        """Return the scale of the errors that are shifted from theory to the measurements."""
+        """Return the scale for shifting the errors of a learning curve from theory to the measurements."""
         from theory.convex.anchored_curves import LabelErrorScale, SquaredErrorScale
 
         if self.table.labels:
@@ -333,7 +333,7 @@ class LearningCurvePredictor:
         return SquaredErrorScale(float(measured.deviation[-1] / measured.error[-1]))
 
     def _get_leave_one_out_values(self, lam: float) -> np.ndarray:
-        """Return the leave-one-out stabilities or residuals (n,) of all rows."""
+        """Return the leave-one-out stabilities or residuals (n,) of all rows for a learning curve."""
         from simulate.convex.table_fits import leave_one_out_loss_arguments
 
         if lam not in self._left_out:
@@ -341,7 +341,7 @@ class LearningCurvePredictor:
         return self._left_out[lam]
 
     def _measure_errors(self, lam: np.ndarray, key: int) -> MeasuredErrors:
-        """Measure the errors of fits at two sizes and the leave-one-out error at all rows."""
+        """Measure the errors that anchor a learning curve: of fits at two sizes, and leave-one-out at all rows."""
         from statmech.kinds.convex_fit import estimate_fit_seconds
         from theory.convex.anchored_curves import MeasuredErrors
 
@@ -359,7 +359,7 @@ class LearningCurvePredictor:
         return MeasuredErrors(self.sizes, errors_and_deviations[:, 0], errors_and_deviations[:, 1])
 
     def _fit_example_sets(self, P: int, lam: float, sets: int, key: int) -> tuple[float, float]:
-        """Return the mean test error of fits and its standard error, or NaN if P >= n.
+        """Return the mean test error of fits on a learning curve and its standard error, or NaN if P >= n.
 
         Each fit is tested on the rows that were not examples.
         """
@@ -431,7 +431,7 @@ def _score_wrong_labels(stabilities: np.ndarray) -> np.ndarray:
 
 
 def _find_best_log_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float:
-    """Return ln lambda at the minimum of a spline through the errors of the tried penalties, or NaN."""
+    """Return a learning curve's best ln lambda: the minimum of a spline through the tried penalties, or NaN."""
     is_finite = np.isfinite(log_errors)
     if is_finite.sum() < MIN_SPLINE_KNOTS:  # not enough known positive errors
         if np.isnan(log_errors).all():
@@ -446,7 +446,7 @@ def _find_best_log_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float
 
 
 def _interpolate_log_error(log_lam: np.ndarray, log_errors: np.ndarray, penalty: float) -> float:
-    """Interpolate the logarithm of the error to a penalty."""
+    """Interpolate the logarithm of a learning curve's error between the tried penalties."""
     is_finite = np.isfinite(log_errors)
     if is_finite.sum() < MIN_SPLINE_KNOTS or not np.isfinite(penalty):
         distances = np.abs(log_lam - penalty)
@@ -462,7 +462,7 @@ def _make_spline(x: np.ndarray, y: np.ndarray) -> Any:
 
 
 def _compute_log_ratio_drift(measured: MeasuredErrors, curve: PredictedCurve, scale: ErrorScale) -> float:
-    """Return the change of ln(measured / theory) from the smallest size to all rows.
+    """Return the change of ln(measured / theory) along a learning curve, from the smallest size to all rows.
 
     A change of less than 2 standard errors is returned as 0.
     """
@@ -475,7 +475,7 @@ def _compute_log_ratio_drift(measured: MeasuredErrors, curve: PredictedCurve, sc
 
 
 def _get_loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
-    """Return the name of a loss and the loss after checking that it suits the target."""
+    """Return the name of a learning curve's loss and the loss after checking that it suits the target."""
     name = name or ("logistic" if table.labels else "square")
     if name not in LOSSES or name in DESCENT_ONLY_LOSSES:
         known_losses = [known for known in LOSSES if known not in DESCENT_ONLY_LOSSES]
@@ -486,7 +486,7 @@ def _get_loss(name: str | None, table: RealTable) -> tuple[str, Loss]:
 
 
 def _choose_example_counts(P: Sequence[int] | None, n: int) -> np.ndarray:
-    """Check the numbers of examples, and return them or, by default, powers of two times n."""
+    """Check a learning curve's numbers of examples, and return them or, by default, powers of two times n."""
     if P is None:
         doublings = np.arange(np.log2(MIN_EXAMPLES_PER_ROW), np.log2(MAX_EXAMPLES_PER_ROW) + 1)
         return np.unique(np.maximum((n * 2.0**doublings).astype(int), 2))

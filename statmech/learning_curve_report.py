@@ -44,7 +44,7 @@ def format_curve_report(curve: xr.Dataset) -> str:
 
 
 def _format_table_summary(curve: xr.Dataset) -> Iterator[str]:
-    """Yield lines about the table: rows, columns and target."""
+    """Yield the report's lines about the table of a learning curve: rows, columns and target."""
     about = curve.attrs
     notes = about["notes"].splitlines()
     plain = f"{about['rows']:,} rows, {about['columns']:,} columns"
@@ -57,7 +57,7 @@ def _format_table_summary(curve: xr.Dataset) -> Iterator[str]:
 
 
 def _format_learner_summary(curve: xr.Dataset) -> Iterator[str]:
-    """Yield a line about the learner: loss, penalty and intercept."""
+    """Yield the report's line about the learner: loss, penalty and intercept."""
     about = curve.attrs
     penalty = "the best l2 penalty at each size" if about["lam"] == "best" else f"l2 penalty lam = {about['lam']}"
     intercept = "an intercept that is not penalised" if about["intercept"] else "no intercept"
@@ -66,7 +66,7 @@ def _format_learner_summary(curve: xr.Dataset) -> Iterator[str]:
 
 
 def _format_error_table(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Yield the lines of a text table with the errors at each number of examples."""
+    """Yield the report's lines with the errors of a learning curve at each number of examples."""
     banded = f"{name}_low" in curve
     largest = float(curve[name].max()) if curve[name].notnull().any() else 1.0
     digits = 4 if name == "eps_y" else max(0, 4 - int(np.floor(np.log10(largest or 1.0))))
@@ -106,7 +106,7 @@ def _get_measured_errors(curve: xr.Dataset, name: str) -> tuple[list[float], lis
 
 
 def _format_verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Yield a sentence about the agreement between theory and measurements."""
+    """Yield the report's sentence about the agreement of a learning curve's theory with measurements."""
     verdict, rows = curve.attrs["verdict"], curve.attrs["rows"]
     if verdict == "theory":
         yield "theory alone: nothing was measured, and theory may be off by a factor."
@@ -137,7 +137,7 @@ def _format_verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
 
 
 def _describe_theory_deviation(curve: xr.Dataset, name: str) -> str:
-    """Describe the largest factor between theory alone and a measurement."""
+    """Describe in the report the largest factor between a learning curve's theory and a measurement."""
     floor = 0.3 / curve.attrs["rows"] if name == "eps_y" else 0.0
     ratios = (curve[f"{name}_measured"].values + floor) / (curve[f"{name}_measured_theory"].values + floor)
     if not np.isfinite(ratios).any():
@@ -147,7 +147,7 @@ def _describe_theory_deviation(curve: xr.Dataset, name: str) -> str:
 
 
 def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Yield notes about useless learners, errors by class, extreme penalties and few rows."""
+    """Yield the report's notes about useless learners, errors by class, extreme penalties and few rows."""
     about = curve.attrs
     if name == "eps_y":
         at_rows = curve[name].sel(P=about["rows"], method="nearest")
@@ -171,7 +171,7 @@ def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
 
 
 def _format_penalty_edge_note(curve: xr.Dataset, name: str) -> str:
-    """Return a note if the best penalty lies at an end of the tried penalties, else an empty string."""
+    """Return the report's note on a best penalty at an end of the tried penalties, else an empty string."""
     tried = PENALTY_GRIDS[name == "eps_y"]
     lam = curve.lam.values
     ends = [
@@ -189,7 +189,7 @@ def _format_penalty_edge_note(curve: xr.Dataset, name: str) -> str:
 
 
 def _format_expected_gain(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Yield sentences about the expected gain from more rows."""
+    """Yield the report's sentences about the expected gain from more rows."""
     known_errors = curve.dropna("P", subset=[name])
     rows = curve.attrs["rows"]
     if not known_errors.sizes["P"]:

@@ -163,7 +163,8 @@ def _few_programs():
         return
     import jax
 
-    from statmech.runtime.compiled_programs import TRACED_PACKAGES, CachedProgram
+    from statmech.runtime.compiled_programs import CachedProgram
+    from statmech.runtime.user_code_and_provenance import TRACED_PACKAGES
 
     ours = [module for name, module in [*sys.modules.items()] if name.partition(".")[0] in TRACED_PACKAGES]
     for program in {it for module in ours for it in vars(module).values() if isinstance(it, CachedProgram)}:
@@ -281,7 +282,7 @@ IMPORTED = (  # by the process that children are forked from: they start in mill
     "xarray",
     "zarr",
     "figures.interactive.html_report",
-    "simulate.execution.store_runs",
+    "simulate.execution.store_simulation",
     "statmech.cli.command_group",
 )
 
@@ -430,7 +431,7 @@ def path(tmp_path):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Chunks of few parameter combinations, so that a small sweep has several."""
-    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-3)
 
 
 @pytest.fixture

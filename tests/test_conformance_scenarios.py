@@ -15,12 +15,12 @@ from small import EVERY, MOST, SMALL
 
 from figures.explorer import settings
 from figures.explorer.pages import PAGES
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import ScenarioError
 from statmech.keys.config_keys import COMMON_COORDINATES
 from statmech.keys.scenario import get_kinds
 from statmech.kinds.selection_and_vocabulary import get_kind_name, scenario_from
-from statmech.stores import sweep_size
+from statmech.stores import sweep_chunks
 from statmech.stores.checksums import FINGERPRINT_VARIABLE
 from statmech.stores.store_creation import create_store
 from statmech.stores.store_status import read_status
@@ -33,7 +33,7 @@ WITHOUT_SLIDERS = ("rule_clusters", "rule_population")
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-9)
 
 
 @every_kind
@@ -79,7 +79,7 @@ def test_a_kind_states_all_that_others_ask_of_it(scenario):
 
 def killed(path, config):
     """A sweep whose process dies when it has written its first chunk."""
-    sweep_size.TARGET_CHUNK_SECONDS = 1e-9
+    sweep_chunks.TARGET_CHUNK_SECONDS = 1e-9
 
     def tell(event):
         if event["event"] == "written":

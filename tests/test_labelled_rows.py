@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import simulate
 import statmech
 import theory
-from simulate.run import remarks
+from simulate.execution.work_units import remarks
 from statmech import ConfigError, LabelledRows, ScenarioError, load
 from statmech.cli.command_group import app
 from statmech.convex.losses import Logistic, Square

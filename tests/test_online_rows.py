@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import simulate
 import theory
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
+from simulate.execution.work_units import remarks
 from simulate.kinds.online_table import measure_students
 from simulate.online.learning_steps import SignedRows
-from simulate.run import remarks
 from statmech import ConfigError, OnlineClusters, OnlineRows, Scenario, load
 from statmech.cli.command_group import app
 from statmech.convex.gaussian_clusters import TwoClusters

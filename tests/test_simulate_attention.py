@@ -28,7 +28,7 @@ from statmech.classification.stopping_boundaries import (
 )
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results import comparison
-from statmech.stores.sweep_size import compute_chunk_lengths
+from statmech.stores.sweep_chunks import compute_chunk_lengths
 from theory.classification.attentive_perceptron import (
     StoppingLevel,
     compute_evaluated_fraction,

@@ -14,7 +14,7 @@ from scipy.stats import chi, ks_2samp, kstest
 
 import simulate
 import theory
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from simulate.online import gram_engine, learning_steps, perceptrons, weight_vector_engine
 from statmech import RULES, Scenario, ScenarioError
 from statmech.numerics.random_numbers import make_key_data

@@ -17,7 +17,7 @@ from conftest import assert_same_bits, quick_children
 import simulate
 from simulate.execution import dask_cluster
 from simulate.execution.dask_cluster import check_cluster_name, run_on_cluster
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import RULES, Boosting, ClusterError, ConfigError, Scenario, StoredExamples
 from statmech.cli import main
 from statmech.config import user_files
@@ -217,7 +217,7 @@ def test_workers_that_are_killed_repeatedly_change_no_bit(path):
 @pytest.mark.usefixtures("quick_workers")
 @pytest.mark.timeout(120)
 def test_a_chunk_that_kills_its_workers_fails_alone(path, user_rules, known_here, monkeypatch):
-    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-6)
+    monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-6)
     scenario = Scenario(rule=["hebb", "deadly", "perceptron"], N=50, t=[1], seeds=3)
     preload = {"distributed.worker.preload": [str(user_rules)], "distributed.scheduler.allowed-failures": 1}
     with dask.config.set(preload):

@@ -10,14 +10,14 @@ import xarray as xr
 from conftest import statmech
 
 import simulate
-from simulate.execution.chunks import simulate_stored_chunk
-from simulate.execution.store_runs import run_into
+from simulate.execution.chunk_simulation import simulate_stored_chunk
+from simulate.execution.store_simulation import run_into
 from statmech import Scenario, ScenarioError, StoreError, load
 from statmech.stores import zarr_store
 from statmech.stores.dataset import decode_attributes
 from statmech.stores.store_creation import create_store
 from statmech.stores.store_status import verify_results
-from statmech.stores.sweep_store import SweepStore
+from statmech.stores.sweep_chunks import SweepStore
 
 pytestmark = pytest.mark.quick
 

@@ -7,14 +7,15 @@ import pytest
 from conftest import assert_same_bits
 
 import simulate
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from simulate.execution.work_units import make_simulator
 from simulate.online import gram_engine
 from statmech import Scenario
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.numerics.random_numbers import fold_in_key_data, make_generators
 from statmech.stores import zarr_store
-from statmech.stores.sweep_size import MAX_CELLS_PER_STORE_CHUNK, compute_chunk_lengths, estimate_cost
+from statmech.stores.sweep_chunks import MAX_CELLS_PER_STORE_CHUNK, compute_chunk_lengths
+from statmech.stores.sweep_cost import estimate_cost
 
 ETA = np.linspace(0.3, 1.7, 70).tolist()
 SWEEP = {"rule": "hebb", "N": 30, "t": [0, 0.5, 2], "eta": ETA, "seeds": 2}

@@ -125,7 +125,7 @@ def _await(ready, seconds):
 def test_a_cancelled_job_costs_the_time_of_its_chunks_and_no_bit(slurm, tmp_path, monkeypatch):
     from simulate.execution.dask_cluster import run_on_cluster
 
-    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-3)
+    monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-3)
     scenario = Scenario(rule=["hebb", "perceptron", "adatron"], K=[1, 2, 3], N=50, t=[0, 100], seeds=128)
     (tmp_path / "jobs.yaml").write_text(JOBS.format(queue="cpu", logs=tmp_path / "logs"))
     cancelled = []

@@ -21,7 +21,7 @@ from figures import FIGURES_BY_KIND
 from statmech import Scenario, __version__, load_results
 from statmech.cli import main, run_steps
 from statmech.cli.command_group import app
-from statmech.cli.options import SimulateOptions
+from statmech.cli.options_and_jobs import SimulateOptions
 from statmech.cli.run_steps import execution_from_options
 from statmech.config.config_files import list_shipped_configs, read_config_description
 from statmech.config.shipped_configs import CONFIGS_BY_QUESTION

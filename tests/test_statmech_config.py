@@ -19,7 +19,7 @@ from statmech.config.config_files import SHIPPED_CONFIG_FOLDER, list_shipped_con
 from statmech.errors import ConfigError, format_unknown_name
 from statmech.keys.scenario import SCENARIOS, get_kinds
 from statmech.kinds.selection_and_vocabulary import get_kind_name, scenario_from
-from statmech.stores.sweep_size import estimate_cost
+from statmech.stores.sweep_cost import estimate_cost
 
 EXAMPLES = 100  # configs of each kind; `test_statmech_drawn_inputs.py` draws from the schema
 ODD = [

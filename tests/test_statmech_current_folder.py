@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from conftest import quick_environment
 
-from simulate.execution import chunks
-from simulate.execution.store_runs import _make_store_attributes
+from simulate.execution import chunk_simulation
+from simulate.execution.store_simulation import _make_store_attributes
 from statmech import RULES, ConfigError, Scenario, StoredExamples
 from statmech.cli.command_group import COMMAND_PANELS
 from statmech.config import user_files
 from statmech.runtime import compiled_programs
 from statmech.stores.store_creation import create_store
 from statmech.stores.store_status import StoreLog
-from statmech.stores.sweep_store import DONE_STATE, SweepStore
+from statmech.stores.sweep_chunks import DONE_STATE, SweepStore
 
 OURS = ("statmech", "simulate", "theory", "figures", "sitecustomize", "usercustomize")
 SCENARIO = StoredExamples(learner="hebb", N=10, alpha=[0.5, 1.0], seeds=12)  # compiles nothing
@@ -224,7 +224,7 @@ def test_a_child_imports_modules_beside_a_file_of_the_user_and_none_of_the_curre
     user_files.load_plugin(own_file)
     scenario = Scenario(rule="mine", N=20, t=1, seeds=2)
     of = create_store(folder / "mine.zarr", scenario, _make_store_attributes(scenario))
-    assert chunks._run_child_and_get_death_cause(of.path, of.list_chunks()[0], False) == ""
+    assert chunk_simulation._run_child_and_get_death_cause(of.path, of.list_chunks()[0], False) == ""
     assert imported(folder) == []
     assert of.count_states()[DONE_STATE] == 2
 

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 import simulate
-from simulate.execution.work_units import check_can_simulate, make_simulator
-from simulate.run import remarks
+from simulate.execution.work_units import check_can_simulate, make_simulator, remarks
 from statmech import LOSSES, ConfigError, Descent, Risk, ScenarioError
-from statmech.cli.jobs import job_from_source
-from statmech.cli.options import ConfigOptions
+from statmech.cli.options_and_jobs import ConfigOptions, job_from_source
 from statmech.config import user_class_checks
 from statmech.convex.descent_methods import DESCENTS, Gradient, HeavyBall, Nesterov, compute_max_stable_eta
 from statmech.convex.losses import DESCENT_LOSSES, DESCENT_ONLY_LOSSES, Huber, Square

@@ -130,7 +130,7 @@ def test_a_planted_crash_is_found(answer, monkeypatch):
     def crash(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("statmech.stores.sweep_size.estimate_cost", crash)
+    monkeypatch.setattr("statmech.stores.sweep_cost.estimate_cost", crash)
     with pytest.raises(ZeroDivisionError):
         check_configs("rule", answer, settings(FIXED_EXAMPLES, max_examples=100))
 

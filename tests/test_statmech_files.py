@@ -85,7 +85,7 @@ def limited(folder, wanted, given):
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     scenario = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, figure="overlay")
-    from simulate.execution.store_runs import run_into
+    from simulate.execution.store_simulation import run_into
 
     run_into(folder / "mine/simulation.zarr", scenario)
     zarr_store.save(theory.solve(scenario), folder / "mine/theory.zarr")

@@ -11,20 +11,21 @@ from hypothesis import strategies as st
 import simulate
 import theory
 from simulate.execution import work_units
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from simulate.execution.work_units import make_simulator
 from statmech import Clusters, Scenario, StoredExamples
 from statmech.config.config_files import load
 from statmech.errors import ConfigError, ScenarioError
 from statmech.keys.sweep_grid import Grid
-from statmech.stores import sweep_size
-from statmech.stores.sweep_size import MEMORY_BYTES_PER_CELL, compute_chunk_lengths, count_chunks, iterate_chunks
+from statmech.stores import sweep_cost
+from statmech.stores.sweep_chunks import compute_chunk_lengths, count_chunks, iterate_chunks
+from statmech.stores.sweep_cost import MEMORY_BYTES_PER_CELL
 
 
 def test_a_grid_of_a_billion_combinations_is_estimated_at_once(tmp_path):
     path = tmp_path / "large.yaml"
     path.write_text("learner: hebb\nalpha: {linspace: [1, 2, 100_000]}\nflip: {linspace: [0, 0.5, 10_000]}\n")
-    found = sweep_size.estimate_cost(load(path))
+    found = sweep_cost.estimate_cost(load(path))
     assert found.cells == 10**9
     assert 0 < found.seconds < math.inf
 
@@ -43,7 +44,7 @@ def test_more_combinations_than_a_store_holds_are_refused_before_any_is_visited(
 def test_more_combinations_than_memory_holds_are_refused_before_any_is_visited(monkeypatch):
     axes = {"alpha": {"linspace": [1, 2, 100_000]}, "flip": {"linspace": [0, 0.5, 10_000]}}
     large = StoredExamples(learner="hebb", **axes)
-    monkeypatch.setattr(sweep_size, "get_total_memory", lambda: 2**30)
+    monkeypatch.setattr(sweep_cost, "get_total_memory", lambda: 2**30)
     for compute in (simulate.run, theory.solve):
         with pytest.raises(ScenarioError, match="1,000,000,000 parameter combinations require 745 GiB"):
             compute(large)
@@ -72,7 +73,7 @@ def test_a_grid_is_counted_as_it_is_visited(lengths, zipped, seeds):
         values = {"zip": {name: values.pop(name) for name in ("eta", "flip")}, **values}
     scenario = Scenario(rule=["hebb", "adatron"], t=1, seeds=seeds, **values)
     cells = list(scenario.cells())
-    found = sweep_size.estimate_cost(scenario)
+    found = sweep_cost.estimate_cost(scenario)
     assert (found.cells, found.runs) == (len(cells), len(cells) * seeds)
     lengths_of_chunks = compute_chunk_lengths(scenario)
     grid = (*scenario.shape.values(), seeds)

@@ -15,17 +15,15 @@ import xarray as xr
 from conftest import assert_same_bits, in_child
 
 import simulate
-from simulate.execution.chunks import simulate_stored_chunk
-from simulate.execution.store_runs import run_into
+from simulate.execution.chunk_simulation import simulate_stored_chunk
+from simulate.execution.store_simulation import run_into
 from statmech import RULES, Rule, Scenario, StoredExamples, StoreError
-from statmech.stores import sweep_size as blocks
-from statmech.stores import zarr_store
+from statmech.stores import sweep_chunks, zarr_store
 from statmech.stores.checksums import FINGERPRINT_VARIABLE
 from statmech.stores.locks import lock_store
 from statmech.stores.store_creation import create_store
 from statmech.stores.store_status import StoreLog, read_status
-from statmech.stores.sweep_size import compute_chunk_lengths, iterate_chunks
-from statmech.stores.sweep_store import DONE_STATE, FAILED_STATE, SweepStore
+from statmech.stores.sweep_chunks import DONE_STATE, FAILED_STATE, SweepStore, compute_chunk_lengths, iterate_chunks
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 SWEEP = {"rule": ["hebb", "perceptron"], "eta": [0.5, 1.0], "N": 50, "t": [0, 1], "seeds": 6}
@@ -222,7 +220,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
         simulate_stored_chunk(path, chunk.number, cell_index=index)
         return ""
 
-    monkeypatch.setattr("simulate.execution.chunks._run_child_and_get_death_cause", run_child)
+    monkeypatch.setattr("simulate.execution.chunk_simulation._run_child_and_get_death_cause", run_child)
     outcome = run_into(path, scenario)
     assert outcome.missing == 0
     assert outcome.failed == 6
@@ -233,7 +231,7 @@ def test_a_chunk_that_kills_its_process_is_isolated_and_the_deadly_run_recorded(
 
 @pytest.mark.slow
 def test_a_child_simulates_a_chunk_and_its_cause_of_death_is_known(path, monkeypatch):
-    from simulate.execution import chunks as isolated
+    from simulate.execution import chunk_simulation as isolated
 
     store_ = create_store(path, Scenario(**SWEEP), {"title": "statmech simulation"})
     chunk = store_.list_chunks()[0]
@@ -256,7 +254,7 @@ KILLED = {
 
 def killed(path, seconds):
     """A sweep whose process is killed after a time, if it has not ended."""
-    blocks.TARGET_CHUNK_SECONDS = 1e-3
+    sweep_chunks.TARGET_CHUNK_SECONDS = 1e-3
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
     timer.daemon = True
     timer.start()

@@ -14,10 +14,10 @@ import pytest
 from conftest import statmech
 
 import theory
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import Scenario
 from statmech.stores import checksums, zarr_store
-from statmech.stores.sweep_store import SweepStore
+from statmech.stores.sweep_chunks import SweepStore
 
 SWEEP = Scenario(rule="hebb", N=20, t=[1, 2], eta=[0.5, 1.0], seeds=2, figure={"y": "R"})
 COMMANDS = {  # by name, on a folder of results in the current folder
@@ -40,7 +40,7 @@ def original(tmp_path_factory):
     """A folder of results whose sweep is half simulated, in four chunks."""
     folder = tmp_path_factory.mktemp("original") / "res"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
+        patch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-9)
         run_into(folder / SIMULATION, SWEEP, figure=SWEEP.figure)
     found = SweepStore(folder / SIMULATION)
     found.mark_missing(found.list_chunks()[1])

@@ -13,7 +13,7 @@ from conftest import disagreements
 
 import simulate
 import theory
-from simulate.run import remarks
+from simulate.execution.work_units import remarks
 from statmech import Risk, Scenario, ScenarioError
 from statmech.inputs.input_distributions import (
     INPUTS,

@@ -11,7 +11,7 @@ import time
 import pytest
 from conftest import in_child
 
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import Scenario, StoredExamples, StoreError
 from statmech.runtime import operating_system
 from statmech.stores.locks import find_writing_process, lock_store

@@ -7,12 +7,12 @@ import shutil
 import pytest
 
 from figures.interactive.html_report import _get_write_time
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import ConfigError, StoredExamples
 from statmech.cli import main
 from statmech.config import config_files
 from statmech.stores.store_status import StoreLog, format_status, read_logged_runs, read_status
-from statmech.stores.sweep_store import DONE_STATE, SweepStore
+from statmech.stores.sweep_chunks import DONE_STATE, SweepStore
 
 SWEEP = {"learner": "hebb", "N": 10, "alpha": [1.0, 2.0], "seeds": 16}
 FOREIGN = [

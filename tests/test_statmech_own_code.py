@@ -21,19 +21,19 @@ from conftest import brief, quick_environment, statmech
 
 import simulate
 import theory
-from simulate.execution import dask_cluster, store_runs
-from simulate.execution.store_runs import run_into
+from simulate.execution import dask_cluster, store_simulation
+from simulate.execution.store_simulation import run_into
 from statmech import RULES, Scenario, StoreError, load_results
 from statmech.classification.classifiers import CLASSIFIERS
 from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.config import user_files
 from statmech.keys.scenario import CLASS_REGISTRIES, SCENARIOS
 from statmech.kinds.selection_and_vocabulary import scenario_from
-from statmech.runtime import operating_system, user_code
-from statmech.runtime.compiled_programs import REPOSITORY_FOLDER
+from statmech.runtime import operating_system, user_code_and_provenance
+from statmech.runtime.user_code_and_provenance import REPOSITORY_FOLDER
 from statmech.stores import checksums, store_creation, zarr_store
 from statmech.stores.store_status import read_logged_runs
-from statmech.stores.sweep_store import UNKNOWN_VERSION_INDEX, SweepStore
+from statmech.stores.sweep_chunks import UNKNOWN_VERSION_INDEX, SweepStore
 from statmech.students import rules
 
 pytestmark = pytest.mark.quick
@@ -239,7 +239,7 @@ def test_files_of_installed_distributions_are_not_the_user_s_wherever_they_lie(i
     if place.startswith("links"):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).symlink_to(tmp_path / "store" / "placed.py")
-    assert (user_code.digest_user_code([imported(place)]) == {}) == PLACES[place]
+    assert (user_code_and_provenance.digest_user_code([imported(place)]) == {}) == PLACES[place]
 
 
 @pytest.mark.slow
@@ -329,9 +329,9 @@ def test_a_replaced_function_of_ours_is_seen_by_kept_programs_and_by_stores(path
 
 def test_a_function_that_computes_no_number_may_be_replaced(monkeypatch):
     monkeypatch.setattr("statmech.results.results.load_theory", lambda *given: None)
-    assert user_code.find_replaced_functions() == ()
+    assert user_code_and_provenance.find_replaced_functions() == ()
     monkeypatch.setattr("statmech.numerics.random_numbers.make_key_data", lambda number: number)
-    assert [one.__name__ for one in user_code.find_replaced_functions()] == ["<lambda>"]
+    assert [one.__name__ for one in user_code_and_provenance.find_replaced_functions()] == ["<lambda>"]
 
 
 def test_every_function_without_a_file_counts_even_if_they_have_one_name(monkeypatch):
@@ -339,8 +339,10 @@ def test_every_function_without_a_file_counts_even_if_they_have_one_name(monkeyp
         for rule, factor in zip((rules.Perceptron, rules.Hebb), factors, strict=True):
             space = {"__name__": "__main__"}
             monkeypatch.setattr(rule, "g", eval(f"lambda self, kappa, length: {factor} * kappa", space))
-        monkeypatch.setattr(user_code, "_replaced_functions", user_code.find_replaced_functions())
-        return user_code.digest_user_code([])
+        monkeypatch.setattr(
+            user_code_and_provenance, "_replaced_functions", user_code_and_provenance.find_replaced_functions()
+        )
+        return user_code_and_provenance.digest_user_code([])
 
     assert set(known([1, 1])) == {"<lambda> (no file)"}
     assert len({str(known(factors)) for factors in ([1, 1], [1, 2], [3, 1])}) == 3
@@ -352,16 +354,16 @@ WRAPPERS = [lambda g: g, staticmethod, property, jax.jit, functools.partial, fun
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_replaced_method_is_seen_in_any_wrapper(wrapper, monkeypatch):
     monkeypatch.setattr(rules.Perceptron, "g", wrapper(lambda self, kappa, length: kappa))
-    assert [one.__name__ for one in user_code.find_replaced_functions()] == ["<lambda>"]
+    assert [one.__name__ for one in user_code_and_provenance.find_replaced_functions()] == ["<lambda>"]
 
 
 @pytest.fixture
 def another_version():
     """Functions that begin and end a time in which statmech is of another version."""
-    patch, here = pytest.MonkeyPatch(), zarr_store.provenance()
+    patch, here = pytest.MonkeyPatch(), user_code_and_provenance.provenance()
 
     def begin():
-        for module in (zarr_store, store_creation, store_runs):
+        for module in (user_code_and_provenance, zarr_store, store_creation, store_simulation):
             patch.setattr(module, "provenance", lambda: {**here, **ANOTHER})
 
     yield begin, patch.undo
@@ -405,7 +407,7 @@ def test_growth_by_another_version_keeps_both_and_says_so_once(path, made_by_ano
     assert statmech("simulate", config, "seeds=12", "--out", path.parent) == 0
     assert "are by" not in capsys.readouterr().err
     of = SweepStore(path)
-    assert [one["commit"] for one in of.provenances] == ["0123abc", zarr_store.provenance()["commit"]]
+    assert [one["commit"] for one in of.provenances] == ["0123abc", user_code_and_provenance.provenance()["commit"]]
     assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.list_chunks()]).tolist() == [0] * 4 + [1] * 8
     np.testing.assert_array_equal(zarr_store.load(path).R, simulate.run(scenario_from(of.config)).R)
 
@@ -442,7 +444,7 @@ def test_a_damaged_chunk_that_another_version_recomputes_is_of_no_known_version(
     run_into(path, Scenario(rule="hebb", **SWEEP))
     of = SweepStore(path)
     assert (of.read_versions(of.list_chunks()[0]) == UNKNOWN_VERSION_INDEX).all()
-    assert store_runs.recompute(path, 1).difference_descriptions == []
+    assert store_simulation.recompute(path, 1).difference_descriptions == []
 
 
 @pytest.mark.parametrize("number", brief([0, 1]))
@@ -455,7 +457,7 @@ def test_verify_recomputes_runs_of_every_version(path, another_version, small_ch
     made.mark_missing(made.list_chunks()[1])
     end()
     run_into(path, scenario)
-    assert store_runs.recompute(path, 1) == (8, [], "")
+    assert store_simulation.recompute(path, 1) == (8, [], "")
     assert statmech("verify", path.parent) == 0
     assert "8 runs read, 8 of them recomputed, all sound" in capsys.readouterr().out
     altered(path, number)
@@ -496,7 +498,7 @@ def repository(folder, ignored=""):
 
 def recorded_commit(root, cwd, **environment):
     """The commit that results state of the source in a folder."""
-    code = "from statmech.stores.zarr_store import provenance; print(provenance()['commit'])"
+    code = "from statmech.runtime.user_code_and_provenance import provenance; print(provenance()['commit'])"
     environment = os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"} | environment
     command = [sys.executable, "-P", "-c", code]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=True).stdout.strip()
@@ -507,7 +509,7 @@ def recorded_commit(root, cwd, **environment):
 def test_the_commit_is_that_of_our_own_checkout(tmp_path):
     checkout, project, installed = tmp_path / "ours", tmp_path / "project", "project/.venv/lib/site-packages"
     for place in ("ours", installed):
-        for package in user_code.STATMECH_PACKAGES:
+        for package in user_code_and_provenance.STATMECH_PACKAGES:
             shutil.copytree(
                 REPOSITORY_FOLDER / package, tmp_path / place / package, ignore=shutil.ignore_patterns("__pycache__")
             )
@@ -532,17 +534,17 @@ def test_the_commit_is_that_of_our_own_checkout(tmp_path):
 
 def test_results_record_the_processor_and_the_settings_that_change_last_digits(path, monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    zarr_store._describe_machine.cache_clear()
-    plain = zarr_store.provenance()
+    user_code_and_provenance._describe_machine.cache_clear()
+    plain = user_code_and_provenance.provenance()
     assert operating_system.get_processor_name() in plain["machine"]
     assert "XLA" not in plain["machine"]
     run_into(path, Scenario(rule="hebb", **SWEEP))
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    zarr_store._describe_machine.cache_clear()
-    changed = zarr_store.provenance()
+    user_code_and_provenance._describe_machine.cache_clear()
+    changed = user_code_and_provenance.provenance()
     run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
-    zarr_store._describe_machine.cache_clear()
+    user_code_and_provenance._describe_machine.cache_clear()
     assert changed["machine"] == plain["machine"] + ", XLA_FLAGS=--xla_cpu_max_isa=AVX2, OPENBLAS_CORETYPE=Haswell"
     assert [provenance["machine"] for provenance in SweepStore(path).provenances] == [changed["machine"]]
     begun = [run[0]["machine"] for run in read_logged_runs(path.with_suffix(".log"))]
@@ -550,7 +552,9 @@ def test_results_record_the_processor_and_the_settings_that_change_last_digits(p
 
 
 def test_a_worker_of_another_version_is_refused():
-    dask_cluster._check_worker_version(zarr_store.get_recorded_version(zarr_store.provenance()))
+    dask_cluster._check_worker_version(
+        user_code_and_provenance.get_recorded_version(user_code_and_provenance.provenance())
+    )
     with pytest.raises(StoreError, match=r"the worker on .* runs statmech .*, and this command statmech 0\.0\.9"):
         dask_cluster._check_worker_version(ANOTHER)
 
@@ -583,7 +587,7 @@ def test_a_store_without_these_records_is_read_grown_and_verified(path, another_
     of = SweepStore(path)
     assert of.code is None
     assert of.made_by is None
-    assert store_runs.recompute(path, 1) == (4, [], "")
+    assert store_simulation.recompute(path, 1) == (4, [], "")
     run_into(path, Scenario(rule="hebb", **SWEEP | {"seeds": 8}))
     of = SweepStore(path)
     assert np.concatenate([of.read_versions(chunk).ravel() for chunk in of.list_chunks()]).tolist() == [0] * 4 + [1] * 4

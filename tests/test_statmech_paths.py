@@ -9,7 +9,7 @@ import pytest
 from conftest import statmech
 
 from statmech import ScenarioError, StoreError
-from statmech.cli import interrupts, printing
+from statmech.cli import interrupts, terminal_output
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.runtime import operating_system
 from statmech.stores.locks import lock_store
@@ -44,7 +44,7 @@ def test_line_breaks_and_tabs_in_a_name_are_printed_as_escapes(tmp_path, monkeyp
     assert statmech("status", "new\nline/a\tb") == 2
     assert capsys.readouterr().err.count("\n") == 1
     monkeypatch.setattr("sys.argv", ["statmech", "run", "x", "--out", "new\nline"])
-    printing.print("wrote new\nline/simulation.zarr\nand more")
+    terminal_output.print("wrote new\nline/simulation.zarr\nand more")
     assert capsys.readouterr().out == "wrote new\\u000aline/simulation.zarr\nand more\n"
 
 

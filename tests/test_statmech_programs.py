@@ -20,7 +20,7 @@ from conftest import quick_environment
 
 from simulate.learners import minover
 from simulate.online import gram_engine
-from statmech.runtime import compiled_programs, files
+from statmech.runtime import compiled_programs, files, user_code_and_provenance
 from statmech.runtime.compiled_programs import CachedProgram, get_cache_folder
 
 SOURCE = """
@@ -48,20 +48,20 @@ def process(tmp_path, monkeypatch):
     (tmp_path / "lines").mkdir()
     (tmp_path / "lines/__init__.py").write_text(SOURCE)
     monkeypatch.setenv("STATMECH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compiled_programs, "REPOSITORY_FOLDER", tmp_path)
-    monkeypatch.setattr(compiled_programs, "TRACED_PACKAGES", ("lines",))
-    monkeypatch.setattr(compiled_programs, "MAX_SOURCE_TIME", np.inf)
+    monkeypatch.setattr(user_code_and_provenance, "REPOSITORY_FOLDER", tmp_path)
+    monkeypatch.setattr(user_code_and_provenance, "TRACED_PACKAGES", ("lines",))
+    monkeypatch.setattr(user_code_and_provenance, "MAX_SOURCE_TIME", np.inf)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
 
     def begin():
         sys.modules.pop("lines", None)
-        compiled_programs._digest_files.cache_clear()
+        user_code_and_provenance._digest_files.cache_clear()
         return importlib.import_module("lines")
 
     yield begin
     sys.modules.pop("lines", None)
-    compiled_programs._digest_files.cache_clear()
+    user_code_and_provenance._digest_files.cache_clear()
 
 
 def kept_files(folder):
@@ -249,12 +249,12 @@ def test_a_change_of_the_source_gives_another_program(process, tmp_path):
 
 def test_without_the_source_s_digest_the_old_program_would_be_called(process, tmp_path, monkeypatch):
     """The planted error of the test above."""
-    monkeypatch.setattr(compiled_programs, "_digest_old_sources", lambda: "the same")
+    monkeypatch.setattr(user_code_and_provenance, "digest_old_sources", lambda: "the same")
     assert changed(process, tmp_path) == (1.25, 0)
 
 
 def test_nothing_is_kept_while_a_source_is_younger_than_the_process(process, tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled_programs, "MAX_SOURCE_TIME", 0.0)
+    monkeypatch.setattr(user_code_and_provenance, "MAX_SOURCE_TIME", 0.0)
     assert [right(process()), right(process())] == [1, 1]
     assert kept_files(tmp_path) == []
 
@@ -561,7 +561,7 @@ FIRST = {
 }
 FORKED = """
 import os, pathlib, simulate, statmech, sys, theory
-from simulate.execution import store_runs as to
+from simulate.execution import store_simulation as to
 assert "jax" not in sys.modules
 scenario = statmech.Scenario(rule="hebb", N=20, t=1, seeds=2)
 for name, call in {calls!r}.items():

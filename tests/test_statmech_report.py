@@ -15,7 +15,7 @@ import simulate
 import theory
 from figures.interactive import html_report, report_charts
 from figures.interactive.html_report import write_report
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import RULES, Results, Risk, Scenario
 from statmech.keys.scenario import SCENARIOS
 from statmech.runtime.installed_packages import get_install_command

@@ -10,12 +10,11 @@ import pytest
 import typer
 from conftest import statmech
 
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import Scenario
 from statmech.cli.command_group import app
-from statmech.errors import ConfigError, StoreError
+from statmech.errors import ConfigError, StoreError, declare_running_command
 from statmech.inputs import data_sets
-from statmech.running_command import declare_running_command
 from statmech.stores.checksums import GROUP_METADATA_FILE
 
 pytestmark = pytest.mark.quick
@@ -144,7 +143,7 @@ def test_a_command_without_memory_left_advises_an_option_only_if_it_has_one(caps
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("statmech.cli.jobs.job_from_source", fail)
+    monkeypatch.setattr("statmech.cli.options_and_jobs.job_from_source", fail)
     for command in ("run", "compare"):
         assert statmech(command, "ensemble") == 2
         message = capsys.readouterr().err

@@ -12,15 +12,16 @@ import pytest
 from conftest import assert_same_bits, in_child, statmech
 
 import simulate
-from simulate.execution.store_runs import recompute, run_into
+from simulate.execution.store_simulation import recompute, run_into
 from statmech import StoredExamples, StoreError, load_results
 from statmech.config import config_files
 from statmech.errors import DamagedStoreError
-from statmech.stores import store_creation, sweep_size, zarr_store
+from statmech.runtime import user_code_and_provenance
+from statmech.stores import store_creation, sweep_chunks, zarr_store
 from statmech.stores.locks import find_writing_process, lock_store
-from statmech.stores.shards import get_shard_path, list_stores
 from statmech.stores.store_status import format_status, read_status, verify_results
-from statmech.stores.sweep_store import DONE_STATE, SweepStore
+from statmech.stores.sweep_chunks import DONE_STATE, SweepStore
+from statmech.stores.zarr_store import get_shard_path, list_stores
 
 SWEEP = {"learner": ["hebb", "max_stability"], "N": 12, "alpha": [0.5, 1.0, 2.0, 3.0], "seeds": 4}
 GROWN = {**SWEEP, "alpha": [0.25, *SWEEP["alpha"]], "seeds": 6}
@@ -29,7 +30,7 @@ GROWN = {**SWEEP, "alpha": [0.25, *SWEEP["alpha"]], "seeds": 6}
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks of one parameter combination."""
-    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_runs_of_an_absent_shard_are_missing_and_status_names_it(path, simulated
 
 
 def kill_after_first_chunk(path, shard):
-    sweep_size.TARGET_CHUNK_SECONDS = 1e-9
+    sweep_chunks.TARGET_CHUNK_SECONDS = 1e-9
 
     def tell(event):
         if event["event"] == "written":
@@ -199,8 +200,8 @@ def test_a_run_without_shard_is_refused_while_a_shard_is_written(path):
 
 def test_versions_of_all_shards_are_recorded_in_the_dataset(path, monkeypatch):
     run_shards(path, [2], 2)
-    here = zarr_store.provenance()
-    for module in (zarr_store, store_creation):
+    here = user_code_and_provenance.provenance()
+    for module in (user_code_and_provenance, zarr_store, store_creation):
         monkeypatch.setattr(module, "provenance", lambda: {**here, "commit": "0123abc"})
     run_shards(path, [1], 2)
     monkeypatch.undo()

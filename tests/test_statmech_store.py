@@ -10,11 +10,11 @@ import xarray as xr
 
 import simulate
 import theory
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import Scenario, StoredExamples, load_results
 from statmech.stores import checksums, store_creation, zarr_store
 from statmech.stores.dataset import add_figure
-from statmech.stores.sweep_store import SweepStore
+from statmech.stores.sweep_chunks import SweepStore
 
 pytestmark = pytest.mark.quick
 

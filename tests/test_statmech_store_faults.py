@@ -32,14 +32,14 @@ from hypothesis.stateful import (
 )
 
 import simulate
-import statmech.stores.sweep_size
-from simulate.execution.store_runs import run_into
+import statmech.stores.sweep_chunks
+from simulate.execution.store_simulation import run_into
 from statmech import StoreError
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.stores import zarr_store as store
 from statmech.stores.store_creation import recover_interrupted_replacement
 from statmech.stores.store_status import read_logged_runs, verify_results
-from statmech.stores.sweep_store import SweepStore
+from statmech.stores.sweep_chunks import SweepStore
 
 BASE = {"boundary": "constant", "N": 8, "walks": 10}
 GRIDS = [  # error rates and seeds: each grid extends the last
@@ -58,7 +58,7 @@ WRITE_EVENTS = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree
 
 @pytest.fixture(autouse=True)
 def _chunk_per_combination(monkeypatch):
-    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-9)
     monkeypatch.setattr("os.fsync", lambda _: None)  # no power failure: half of the time of a run
 
 
@@ -97,7 +97,7 @@ def check_numbers(result):
 
 def prepare_runs():
     """Import all that a run needs."""
-    statmech.stores.sweep_size.TARGET_CHUNK_SECONDS = 1e-9
+    statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS = 1e-9
     make_twin_chunks()
 
 

@@ -8,7 +8,7 @@ from conftest import statmech
 
 import simulate
 import theory
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import Scenario, compare, load_results
 from statmech.errors import StoreError
 from statmech.kinds.selection_and_vocabulary import scenario_from

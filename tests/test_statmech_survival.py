@@ -15,13 +15,13 @@ from conftest import FEW_OPTIMISATIONS, assert_same_bits, in_child, limit_files,
 from small import SMALL
 
 import simulate
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import Scenario, StoredExamples, StoreError, load
 from statmech.errors import DamagedStoreError
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.stores import zarr_store
 from statmech.stores.checksums import find_corrupted_files
-from statmech.stores.sweep_store import DONE_STATE, SweepStore
+from statmech.stores.sweep_chunks import DONE_STATE, SweepStore
 
 SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "seeds": 3, "epochs": [1, 4]}
 
@@ -58,7 +58,7 @@ def test_the_order_of_runs_chunks_and_workers_do_not_change_the_bits(scenario, t
     expected = digest(simulated := simulate.run(scenario))
     assert digest(simulate.run(backwards(scenario))) == expected
     for number, (seconds, workers) in enumerate([(1e-9, 1), (1e-3, 3)]):
-        monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", seconds)
+        monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", seconds)
         path = tmp_path / f"{number}.zarr"
         outcome = run_into(path, backwards(scenario) if number == 1 else scenario, workers=workers)
         assert outcome.missing == outcome.failed == 0
@@ -80,7 +80,7 @@ CODE = """
 import json, sys
 from pathlib import Path
 import jax
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech.kinds.selection_and_vocabulary import scenario_from
 assert len(jax.devices()) == int(sys.argv[3])
 for path, config in json.loads(sys.argv[1]):
@@ -138,10 +138,10 @@ def test_two_simultaneous_processes_give_the_same_bits(of_one, tmp_path):
 @pytest.fixture
 def stored(path, monkeypatch):
     """A finished store of several chunks, and the digest of its values."""
-    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-9)
     run_into(path, StoredExamples(**SWEEP))
     monkeypatch.setattr(
-        "statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1.0
+        "statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1.0
     )  # another version may cut them differently
     return path, digest(zarr_store.load(path))
 
@@ -271,6 +271,6 @@ def test_files_that_may_not_grow_are_reported_in_a_line_and_the_sweep_is_resumed
 
 def test_a_folder_that_cannot_be_made_is_reported_before_anything_is_computed(tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("a file")
-    monkeypatch.setattr("simulate.execution.store_runs.simulate_chunks", None)
+    monkeypatch.setattr("simulate.execution.store_simulation.simulate_chunks", None)
     with pytest.raises(StoreError, match="cannot be written"):
         run_into(tmp_path / "taken" / "simulation.zarr", StoredExamples(**SWEEP))

@@ -16,7 +16,7 @@ import pytest
 from conftest import quick_environment
 
 from statmech.errors import StoreError
-from statmech.runtime import devices, files, operating_system
+from statmech.runtime import files, jax_and_blas_settings, operating_system
 from statmech.stores import locks
 
 ROOT = Path(__file__).parents[1]
@@ -204,18 +204,18 @@ def test_on_a_machine_with_a_gpu_only_weight_vectors_leave_the_cpu(monkeypatch):
     cpus, gpu = jax.local_devices(backend="cpu"), object()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(jax, "local_devices", lambda backend=None: cpus if backend == "cpu" else [gpu])
-    with devices.use_cpu_double_precision():
+    with jax_and_blas_settings.use_cpu_double_precision():
         assert jax.config.jax_default_device == cpus[0]
         assert jax.config.jax_enable_x64
-    with devices.use_next_device(gpu=False):
+    with jax_and_blas_settings.use_next_device(gpu=False):
         assert jax.config.jax_default_device == cpus[0]
-    with devices.use_next_device(gpu=True):
+    with jax_and_blas_settings.use_next_device(gpu=True):
         assert jax.config.jax_default_device is None  # that of JAX, the GPU
 
 
 LOADED_LATER = """
 from threadpoolctl import threadpool_info
-from statmech.runtime.devices import use_one_blas_thread
+from statmech.runtime.jax_and_blas_settings import use_one_blas_thread
 
 with use_one_blas_thread():
     before = [library["user_api"] for library in threadpool_info()]

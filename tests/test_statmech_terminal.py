@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from test_statmech_cli import called
 
-from statmech.cli import printing, terminal_output
+from statmech.cli import terminal_output
 from statmech.config.config_files import list_shipped_configs, load
 from statmech.errors import escape_text
 from statmech.results import tables
@@ -90,8 +90,8 @@ def test_names_in_a_config_file_are_shown_escaped(in_scratch, monkeypatch, capsy
 
 def test_the_error_of_a_failed_run_is_shown_escaped_and_stays_json_for_programs(capsys):
     event = {"error": f"ValueError: {TITLE}\x7f"}
-    printing.print(f"failed {event['error']}")
-    printing.print(json.dumps(event))
+    terminal_output.print(f"failed {event['error']}")
+    terminal_output.print(json.dumps(event))
     line, parsed = capsys.readouterr().out.splitlines()
     assert line == rf"failed ValueError: {SHOWN}\u007f"
     assert json.loads(parsed) == event
@@ -99,7 +99,7 @@ def test_the_error_of_a_failed_run_is_shown_escaped_and_stays_json_for_programs(
 
 def test_a_table_shows_names_as_they_are(monkeypatch):
     shown = Console(file=io.StringIO(), force_terminal=True, width=200, color_system=None)
-    monkeypatch.setattr(terminal_output, "stdout_console", shown)
+    monkeypatch.setattr(terminal_output, "get_stdout_console", lambda shown=shown: shown)
     name = f"[red]x[/red]{TITLE}"
     terminal_output._print_table(Table(f"of {name}", (TableColumn("[b]rule"),), ((TableCell(name),),)))
     text = shown.file.getvalue()
@@ -115,7 +115,7 @@ def test_no_number_of_a_table_is_cut_however_narrow_the_terminal(width, monkeypa
         found for found in map(load, list_shipped_configs()) if not found.on_data
     ):  # studies have tables of their own
         shown = Console(file=io.StringIO(), width=width)
-        monkeypatch.setattr(terminal_output, "stdout_console", shown)
+        monkeypatch.setattr(terminal_output, "get_stdout_console", lambda shown=shown: shown)
         columns = tables._make_columns(scenario.shape, scenario.variables, [(3, 4)])
         numbers = [[f"{10_000 * (row + 1) + at / 10:+.1f}" for at, _ in enumerate(columns)] for row in range(2)]
         terminal_output._print_table(Table("deviations", columns, tuple(tuple(map(TableCell, row)) for row in numbers)))
@@ -133,7 +133,7 @@ def test_a_table_wider_than_the_terminal_is_split_where_it_has_to_be_and_keeps_i
     assert [len(part.columns) for part in split_table(table, 37)] == [2, 2]
     for width in (37, 5):
         shown = Console(file=io.StringIO(), width=width)
-        monkeypatch.setattr(terminal_output, "stdout_console", shown)
+        monkeypatch.setattr(terminal_output, "get_stdout_console", lambda shown=shown: shown)
         terminal_output._print_table(table)
         assert shown.file.getvalue().count("adatron_textbook") == 2
         assert "-188448.5" in shown.file.getvalue()

@@ -13,13 +13,13 @@ from small import MOST
 
 import simulate
 import theory
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from statmech import Scenario, StoredExamples, StoreError
 from statmech.errors import DamagedStoreError
 from statmech.stores import store_creation, store_status, zarr_store
 from statmech.stores.checksums import compute_fingerprint_salt, compute_fingerprints
 from statmech.stores.store_status import verify_results
-from statmech.stores.sweep_store import SweepStore
+from statmech.stores.sweep_chunks import SweepStore
 
 pytestmark = pytest.mark.quick
 
@@ -28,7 +28,7 @@ SWEEP = {"learner": ["hebb", "minover"], "N": 10, "alpha": [1.0, 0.5, 2.0], "see
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("statmech.stores.sweep_size.TARGET_CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("statmech.stores.sweep_chunks.TARGET_CHUNK_SECONDS", 1e-9)
 
 
 def chunks(path, name):

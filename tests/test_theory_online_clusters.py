@@ -12,7 +12,7 @@ from scipy.stats import ks_2samp
 import simulate
 import theory
 from figures.explorer.pages import explain_missing_page
-from simulate.execution.store_runs import run_into
+from simulate.execution.store_simulation import run_into
 from simulate.execution.work_units import make_simulator
 from simulate.online import grouped_gram_engine, perceptrons, weight_vector_engine
 from statmech import RULES, OnlineClusters, ScenarioError

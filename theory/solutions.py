@@ -25,15 +25,10 @@ from statmech.keys.scenario import AbstractScenario, check_is_scenario
 from statmech.keys.time_dependent_keys import FIRST_TASK_FRACTION_CONTROL
 from statmech.keys.variables import STANDARD_ERROR_SUFFIX
 from statmech.runtime.compiled_programs import set_up_compilation_cache
-from statmech.runtime.devices import use_one_blas_thread
-from statmech.stores.dataset import (
-    ProgressCallback,
-    fill_arrays,
-    get_variable_arrays,
-    make_empty_dataset,
-    report_progress,
-)
-from statmech.stores.sweep_size import check_cell_memory
+from statmech.runtime.jax_and_blas_settings import use_one_blas_thread
+from statmech.runtime.progress_bar import ProgressCallback, report_progress
+from statmech.stores.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
+from statmech.stores.sweep_cost import check_cell_memory
 
 VariableArrays = dict[str, np.ndarray]
 CellSolver = Callable[[Any, Sequence[Any]], Iterator[VariableArrays]]

@@ -22,13 +22,13 @@ from figures import curves
 from figures.explorer import settings
 from figures.functions_of_time import get_jump_times
 from statmech.errors import StatmechError
+from statmech.inputs.covariance_modes import use_chart_accuracy
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.keys.variables import BIAS_SUFFIX, STD_SUFFIX
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.parameters.schedules_and_controls import OPTIMAL_KEYWORD
 from statmech.results.results import Results
-from statmech.runtime.devices import use_chart_accuracy
 
 if TYPE_CHECKING:
     import xarray as xr

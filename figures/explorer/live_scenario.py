@@ -33,7 +33,7 @@ from statmech.keys.scenario import AbstractScenario, get_kinds
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results.results import Results
-from statmech.stores.sweep_size import estimate_cost
+from statmech.stores.sweep_cost import estimate_cost
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -28,10 +28,10 @@ from statmech.results.export_and_citations import format_bibtex, format_referenc
 from statmech.results.results import load_results
 from statmech.runtime import files
 from statmech.runtime.installed_packages import require_modules
+from statmech.runtime.user_code_and_provenance import format_version
 from statmech.stores.dataset import decode_attributes
-from statmech.stores.shards import list_stores
 from statmech.stores.store_status import read_logged_runs
-from statmech.stores.zarr_store import format_version
+from statmech.stores.zarr_store import list_stores
 
 if TYPE_CHECKING:
     from statmech.results.results import Results

@@ -22,7 +22,7 @@ from statmech.classification.attentive_perceptron import Attention, AttentionCel
 from statmech.keys.sweep_grid import hash_identity
 from statmech.keys.time_dependent_keys import count_steps
 from statmech.runtime.installed_packages import require_modules
-from statmech.stores.dataset import compute_student_order_parameters
+from statmech.students.student_geometry import compute_student_order_parameters
 
 EXAMPLES_PER_FEATURE_ORDER = 64  # examples drawn together share one order of the features
 

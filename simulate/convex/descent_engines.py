@@ -33,7 +33,7 @@ import numpy as np
 from statmech.convex.losses import Penalty
 from statmech.convex.teachers import LabelTeacher, label_error
 from statmech.kinds.gradient_descent import DescentCell
-from statmech.stores.dataset import compute_student_order_parameters
+from statmech.students.student_geometry import compute_student_order_parameters
 
 ALL_EXAMPLES = slice(None)
 UNIT_LASSO_PENALTY = Penalty(1.0)

@@ -33,21 +33,20 @@ from unittest import mock
 
 import numpy as np
 
-from simulate.execution.chunks import ChunkBuffer, get_states_to_simulate, simulate_chunks
-from simulate.execution.store_runs import Outcome, run_into
+from simulate.execution.chunk_simulation import ChunkBuffer, get_states_to_simulate, simulate_chunks
+from simulate.execution.store_simulation import Outcome, run_into
 from statmech.config import user_files
-from statmech.errors import ClusterError, ConfigError, StoreError
+from statmech.errors import ClusterError, ConfigError, StoreError, format_option
 from statmech.inputs.data_sets import DATA_FOLDER_ENV_VARIABLE
 from statmech.keys.scenario import AbstractScenario
 from statmech.kinds.selection_and_vocabulary import scenario_from
-from statmech.running_command import format_option
 from statmech.runtime import files
 from statmech.runtime.installed_packages import require_modules
 from statmech.runtime.operating_system import count_cores
+from statmech.runtime.user_code_and_provenance import format_version, get_recorded_version, provenance
 from statmech.stores.store_status import StoreLog
-from statmech.stores.sweep_size import Chunk
-from statmech.stores.sweep_store import FAILED_STATE, SweepStore, make_missing_values
-from statmech.stores.zarr_store import describe_changed_inputs, format_version, get_recorded_version, provenance
+from statmech.stores.sweep_chunks import FAILED_STATE, Chunk, SweepStore, make_missing_values
+from statmech.stores.zarr_store import describe_changed_inputs
 
 ACTIVE_WORKER_SECONDS, QUEUE_SECONDS = (
     300.0,
@@ -59,6 +58,9 @@ SLOW_OPERATION_TIMEOUT_SECONDS = 60.0  # to start a cluster, ask SLURM, or get a
 LOST_RESULT_STATES = ("lost", "pending")  # a finished task has these states if its worker has died
 MAX_SUBMITTED_CHUNKS_PER_THREAD = 4  # keeps every thread busy without submitting the whole sweep
 CLUSTER_FORMATS = "local, local:WORKERS, tcp://HOST:PORT, slurm:FILE"
+_ONE_CHUNK_LOCK = threading.Lock()  # all threads of a worker simulate the same chunk
+SILENT_LOG_LEVELS = {"distributed": "critical", "distributed.worker": "critical", "distributed.nanny": "critical"}
+_SIGNAL_PATCH_LOCK = threading.Lock()  # overlapping patches of signal.signal might never be undone
 
 
 def run_on_cluster(
@@ -146,7 +148,7 @@ class DaskWorkers:
         chunks: list[Chunk],
         get_capacity: Callable[[], int],
     ) -> Iterator[tuple[Chunk, ChunkResult | Exception]]:
-        """Submit chunks up to a capacity, and yield each finished chunk with its result or its exception."""
+        """Submit chunks to the workers up to a capacity, and yield each finished chunk with result or exception."""
         submitted: dict[str, tuple[Chunk, Any]] = {}
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         left, name = iter(chunks), uuid.uuid4().hex  # keys unique among all clients of the scheduler
@@ -207,7 +209,7 @@ class DaskWorkers:
         self.seen = time.monotonic()
 
     def _get_task_result(self, future: Any) -> ChunkResult | Exception:
-        """Return the result of a task, or its exception.
+        """Return the result of a task on the cluster, or its exception.
 
         Raises `_ResultLostError` if the worker died before its result was fetched.
         """
@@ -248,7 +250,7 @@ def _write_chunk(
     chunk: Chunk,
     result: ChunkResult | Exception,
 ) -> Chunk:
-    """Write the result of a chunk, or mark its runs as failed, and return the chunk."""
+    """Write a chunk that a worker has simulated, or mark its runs as failed, and return the chunk."""
     states = store.read_states(chunk)
     values, is_new = store.load_chunk_buffer(chunk, states), np.isin(states, states_to_simulate)
     if isinstance(result, Exception):
@@ -265,7 +267,7 @@ def _write_chunk(
 
 
 def _log_failed_runs(chunk: Chunk, failed: np.ndarray, problem: Exception, log: StoreLog) -> None:
-    """Log the exception of a chunk for each parameter combination with runs that failed."""
+    """Log the exception of a worker's chunk for each parameter combination with runs that failed."""
     error = f"{type(problem).__name__}: {problem}"
     if _has_killed_workers(problem):
         error = "its worker died repeatedly: a crash, or too little memory"
@@ -273,9 +275,6 @@ def _log_failed_runs(chunk: Chunk, failed: np.ndarray, problem: Exception, log: 
         cell = [int(i) + start for i, start in zip(inside, chunk.first_index, strict=True)]
         seeds = [chunk.seeds.start + int(seed) for seed in np.flatnonzero(failed[inside])]
         log(event="failed", cell=cell, seeds=seeds, attempt=1, error=error)
-
-
-_ONE_CHUNK_LOCK = threading.Lock()  # all threads of a worker simulate the same chunk
 
 
 class WorkerRequirements(NamedTuple):
@@ -387,11 +386,8 @@ def _connect_to_cluster(where: str, closing: ExitStack) -> tuple[Any, Callable[[
     return client, revive
 
 
-SILENT_LOG_LEVELS = {"distributed": "critical", "distributed.worker": "critical", "distributed.nanny": "critical"}
-
-
 def _start_local_cluster(count: str) -> tuple[Any, Callable[[], None]]:
-    """Start worker processes on this machine, which share its cores.
+    """Start a cluster of worker processes on this machine, which share its cores.
 
     Other users of the machine can reach their ports. A key that is made for this run, and stays in memory, prevents
     these users from running code there.
@@ -409,9 +405,6 @@ def _start_local_cluster(count: str) -> tuple[Any, Callable[[], None]]:
         security=True,
     )
     return cluster, lambda: cluster.scale(workers)
-
-
-_SIGNAL_PATCH_LOCK = threading.Lock()  # overlapping patches of signal.signal might never be undone
 
 
 def _start_slurm_cluster(file: Path) -> tuple[Any, Callable[[], None]]:
@@ -457,7 +450,7 @@ def _test_slurm_submission(file: Path, cluster: Any) -> None:
 
 
 def _call_with_timeout(seconds: float, function: Callable[[], Any]) -> Any:
-    """Call a function, and raise `TimeoutError` if it takes longer than `seconds`.
+    """Call a function that waits for a Dask server, and raise `TimeoutError` after `seconds`.
 
     A Dask client waits forever for a server that accepts the connection but does not answer.
     """

@@ -6,6 +6,7 @@ and seeds, never on other units.
 
 from __future__ import annotations
 
+import gc
 import math
 from abc import ABC, abstractmethod
 from collections import deque
@@ -19,24 +20,27 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from statmech.errors import ScenarioError
+from statmech.keys.inputs_and_examples import make_few_direction_warnings
 from statmech.keys.scenario import AbstractScenario, check_is_scenario
 from statmech.keys.sweep_grid import Cell
-from statmech.runtime.devices import use_one_blas_thread
+from statmech.runtime.jax_and_blas_settings import use_one_blas_thread
 from statmech.runtime.operating_system import count_cores, get_peak_memory, get_total_memory
-from statmech.runtime.operating_system import get_total_memory as machine_memory
-from statmech.stores.sweep_size import (
-    MAX_SEEDS_PER_CHUNK,
-    MEMORY_BYTES_PER_CELL,
-    check_cell_memory,
-    compute_chunk_lengths,
-    estimate_cost,
-    thin_scenario,
+from statmech.stores.sweep_chunks import MAX_SEEDS_PER_CHUNK, compute_chunk_lengths
+from statmech.stores.sweep_cost import MEMORY_BYTES_PER_CELL, check_cell_memory, estimate_cost, thin_scenario
+
+MAX_PENDING_UNITS_PER_WORKER = 2  # limits the memory of results that wait
+# bytes, measured by `benchmarks/peers.py memory`: libraries for stores and figures, and compilers with programs
+STORE_LIBRARY_BYTES, PICTURE_LIBRARY_BYTES, XLA_BYTES, JAX_BYTES, NUMBA_BYTES = (
+    int(GiB * 2**30) for GiB in (0.08, 0.07, 0.12, 0.06, 0.1)
 )
+XLA_PROGRAM_BYTES = int(0.008 * 2**30)  # typical size in memory
+DRAWING_MEMORY_FACTOR = 5.5  # peak memory of comparing and drawing, relative to the size of the results
+C = TypeVar("C", bound=Cell)
 
 
 @contextmanager
 def open_thread_pool(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
-    """Open a pool with a thread per core. An interrupt cancels tasks that have not started.
+    """Open a pool with a thread per core for units of work. An interrupt cancels tasks that have not started.
 
     Threads suffice because JAX computes without the interpreter's lock.
     """
@@ -52,17 +56,6 @@ def open_thread_pool(workers: int | None = None) -> Iterator[ThreadPoolExecutor]
 def get_memory_per_core() -> float:
     """Return the machine's memory per core, in bytes."""
     return get_total_memory() / count_cores()
-
-
-MAX_PENDING_UNITS_PER_WORKER = 2  # limits the memory of results that wait
-# bytes, measured by `benchmarks/peers.py memory`: libraries for stores and figures, and compilers with programs
-STORE_LIBRARY_BYTES, PICTURE_LIBRARY_BYTES, XLA_BYTES, JAX_BYTES, NUMBA_BYTES = (
-    int(GiB * 2**30) for GiB in (0.08, 0.07, 0.12, 0.06, 0.1)
-)
-XLA_PROGRAM_BYTES = int(0.008 * 2**30)  # typical size in memory
-DRAWING_MEMORY_FACTOR = 5.5  # peak memory of comparing and drawing, relative to the size of the results
-
-C = TypeVar("C", bound=Cell)
 
 
 class UnitResult(NamedTuple):
@@ -137,7 +130,7 @@ class PerSeedSimulator(Simulator):
     """Simulator with one unit per N and seed, for cells of equal N that share a seed's random numbers."""
 
     def units(self, cells: Sequence[Any], seeds: range) -> Iterator[SeedUnit]:
-        """Yield all cells of one dimension with one seed, the largest dimensions first."""
+        """Yield a unit of work per dimension and seed with all cells, the largest dimensions first."""
         groups: dict[int, list[Any]] = {}
         for cell in cells:
             groups.setdefault(cell.N, []).append(cell)
@@ -177,7 +170,7 @@ def make_simulator(scenario: AbstractScenario) -> Simulator:
 
 
 def check_can_simulate(simulator: Simulator) -> None:
-    """Raise `ScenarioError` if this machine cannot simulate the scenario, before anything runs."""
+    """Raise `ScenarioError` if this machine cannot simulate the units of work, before anything runs."""
     if problems := list(simulator.scenario.find_input_file_problems()):
         raise ScenarioError(problems)
     check_cell_memory(simulator.scenario)
@@ -192,7 +185,7 @@ def check_run_memory(key: str, run_description: str, needed_bytes: float, advice
 
 
 def count_affordable_units(simulator: Simulator, workers: int | None, memory: float | None) -> int | None:
-    """Return the number of units that may run at once within a memory limit in bytes.
+    """Return the number of units of work that may run at once within a memory limit in bytes.
 
     Raises `ScenarioError` if the memory does not suffice for one unit.
     """
@@ -209,7 +202,7 @@ def count_affordable_units(simulator: Simulator, workers: int | None, memory: fl
 
 
 def estimate_peak_memory(simulator: Simulator, memory: float | None = None, with_figures: bool = False) -> float:
-    """Estimate the peak memory of this process, in bytes, during a simulation that respects a memory limit.
+    """Estimate this process's peak memory, in bytes, while it simulates units of work within a memory limit.
 
     With `with_figures`, results are then compared and drawn, which may need more memory than the simulation.
     """
@@ -233,7 +226,7 @@ def estimate_peak_memory(simulator: Simulator, memory: float | None = None, with
 
 def can_draw_within_memory(scenario: AbstractScenario, memory: float | None) -> bool:
     """Return True if `memory`, by default half of this machine's, holds the results of a scenario twice."""
-    return 2 * estimate_cost(scenario).dataset_bytes <= (memory or machine_memory() / 2)
+    return 2 * estimate_cost(scenario).dataset_bytes <= (memory or get_total_memory() / 2)
 
 
 def _make_small_simulator(simulator: Simulator) -> Simulator:
@@ -247,7 +240,7 @@ def _get_library_bytes(simulator: Simulator) -> float:
 
 
 def _estimate_shared_bytes(simulator: Simulator, workers: int | None) -> float:
-    """Estimate the memory, in bytes, that does not depend on the number of simultaneous units."""
+    """Estimate the memory, in bytes, that does not depend on the number of simultaneous units of work."""
     scenario, small_simulator = simulator.scenario, _make_small_simulator(simulator)
     cost, lengths = estimate_cost(scenario), compute_chunk_lengths(scenario)
     chunk = cost.dataset_bytes / cost.runs * math.prod(lengths)
@@ -262,7 +255,7 @@ def _estimate_shared_bytes(simulator: Simulator, workers: int | None) -> float:
 
 
 def make_dataset_attributes(simulator: Simulator) -> dict[str, Any]:
-    """Return the attributes of a scenario's dataset, with digests of its data and code."""
+    """Return the attributes that a simulator gives to its dataset, with digests of its data and code."""
     data, code = simulator.scenario.data_digests(), simulator.scenario.user_code_digests()
     return {
         "source": simulator.source,
@@ -300,7 +293,7 @@ def run_units(
 
 
 def _collect_unit_result(unit: Any, future: Any) -> tuple[Any, list[UnitResult] | Exception]:
-    """Return a unit with its results or the exception that it raised."""
+    """Return a unit of work with its results or the exception that it raised."""
     problem = future.exception()
     if problem is None:
         return unit, future.result()
@@ -332,3 +325,33 @@ class ConvexFitSimulator(PerRunSimulator[C]):
     def estimate_max_unit_bytes(self) -> float:
         """Return the bytes of the largest run."""
         return max(map(self.count_run_bytes, self.scenario.cells()))
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Open a context without garbage collection, which takes 0.1 s each time while a simulator lists its cells."""
+    active = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if active:
+            gc.enable()
+
+
+def _announce_optimum_searches(scenario: Any) -> Iterator[str]:
+    """Yield a notice that controls are optimised before a simulation, if a scenario has such controls."""
+    if not getattr(scenario, "optimal_keys", None):
+        return
+    number = sum(bool(cell.optimal_keys) for cell in scenario.cells())
+    subject = "1 parameter combination has a key" if number == 1 else f"{number} parameter combinations have keys"
+    yield f"{subject} at the optimum: each is searched before it is simulated, in seconds or minutes"
+
+
+def remarks(scenario: AbstractScenario) -> list[str]:
+    """Return the sentences of a simulator that a user should read before its units of work run."""
+    return [
+        *make_simulator(thin_scenario(scenario)).get_remarks_before_run(),
+        *make_few_direction_warnings(scenario),
+        *_announce_optimum_searches(scenario),
+    ]

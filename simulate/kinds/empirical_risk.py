@@ -29,7 +29,7 @@ from statmech.errors import ScenarioError
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.kinds.convex_fit import PenalisedCell
 from statmech.kinds.empirical_risk import Risk, RiskCell
-from statmech.stores.dataset import compute_student_order_parameters
+from statmech.students.student_geometry import compute_student_order_parameters
 from theory.convex.best_lambda import cap_infinite_lambda, find_best_group_lambdas
 
 MAX_MEASURABLE_RISK_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed

@@ -21,7 +21,6 @@ from statmech.keys.variables import LOCAL_FIELD_DESCRIPTIONS
 from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_perceptron import Scenario
 from statmech.parameters.parameter_fields import get_real_parameter_family
-from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
 from statmech.students.ensemble_vote import (
     MAX_EXACT_STUDENTS,
     NUM_TEST_CIRCLES,
@@ -30,6 +29,7 @@ from statmech.students.ensemble_vote import (
     few_student_vote_error,
     measure_near_equal_vote_error,
 )
+from statmech.students.student_geometry import compute_ensemble_order_parameters, make_gram_matrix
 
 VOTE_FIELDS_PER_BLOCK = 2**17  # with smaller blocks, threads mostly wait for the interpreter lock
 

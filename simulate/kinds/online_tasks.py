@@ -11,8 +11,7 @@ from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, check_float32
 from simulate.online import perceptrons
 from simulate.online.learning_steps import EngineTask
 from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
-from statmech.stores.dataset import compute_student_order_parameters
-from statmech.students.student_geometry import factorise_gram
+from statmech.students.student_geometry import compute_student_order_parameters, factorise_gram
 
 
 class Simulator(BatchSimulator[OnlineTaskCell]):

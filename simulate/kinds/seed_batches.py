@@ -18,9 +18,10 @@ from statmech.errors import DivergedStudentError, ScenarioError
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.time_dependent_keys import count_steps
 from statmech.numerics.random_numbers import fold_in_key_data, make_key_data
-from statmech.runtime.devices import use_next_device
+from statmech.runtime.jax_and_blas_settings import use_next_device
 from statmech.runtime.operating_system import count_cores, record_jax_use
-from statmech.stores.sweep_size import MAX_SEEDS_PER_CHUNK, estimate_cost
+from statmech.stores.sweep_chunks import MAX_SEEDS_PER_CHUNK
+from statmech.stores.sweep_cost import estimate_cost
 
 if TYPE_CHECKING:  # at run time, only the scenario's own kind is imported
     from statmech.kinds.network import NetworkCell

@@ -22,10 +22,10 @@ from simulate.learners import learn
 from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, bound_stability_gap
 from statmech.keys.sweep_grid import ensure_tuple, hash_identity
 from statmech.kinds.stored_examples import StoredExamples, StoredExamplesCell
-from statmech.runtime.devices import use_cpu_double_precision
-from statmech.stores.dataset import compute_student_order_parameters
-from statmech.stores.sweep_size import MAX_SEEDS_PER_CHUNK
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
+from statmech.stores.sweep_chunks import MAX_SEEDS_PER_CHUNK
 from statmech.students.ensemble_vote import NUM_TEST_CIRCLES, draw_random_circles, measure_vote_error
+from statmech.students.student_geometry import compute_student_order_parameters
 
 LEARNERS_WITHOUT_COMPILER = ("hebb", "pseudo_inverse", "max_stability")
 MAX_DATA_SETS_PER_CALL, MAX_ELEMENTS_PER_CALL = 64, 2**21  # elements in total over the matrices of a call

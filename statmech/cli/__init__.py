@@ -1,11 +1,11 @@
 """The `statmech` command."""
 
-import io
 import os
 import sys
 from contextlib import suppress
 
 from statmech.cli import interrupts
+from statmech.cli.terminal_output import prepare_standard_streams
 
 PACKAGE_PARENT_FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -38,7 +38,7 @@ def main() -> None:
 def command() -> None:
     """Run the command as the only task of this process, then end the process."""
     _remove_current_folder_from_path()
-    _prepare_standard_streams()
+    prepare_standard_streams()
     try:
         main()
     except SystemExit as exit_error:
@@ -46,24 +46,6 @@ def command() -> None:
             raise
         interrupts.exit_without_unloading(exit_error.code)
     interrupts.exit_without_unloading(0)
-
-
-def _prepare_standard_streams() -> None:
-    """Open closed standard streams and make printing work in every locale.
-
-    Otherwise a file that is opened under the number of a closed stream would receive the printed text.
-    """
-    stdout_was_closed = sys.stdout is None
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            while os.open(os.devnull, os.O_RDWR) < number:  # os.open returns the smallest free descriptor
-                pass
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # the locale may lack some characters
-    if stdout_was_closed:
-        print("standard output is closed: nothing is printed there", file=sys.stderr)
 
 
 def _remove_current_folder_from_path() -> None:

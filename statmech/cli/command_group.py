@@ -19,14 +19,23 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from statmech.cli import compute_commands, results_commands
-from statmech.cli.options import parse_nonempty_path
-from statmech.cli.printing import print
-from statmech.errors import ConfigError, StatmechError, escape_text
-from statmech.running_command import declare_running_command, format_option, join_alternatives
+from statmech.cli import compute_commands, config_commands, results_commands
+from statmech.cli.options_and_jobs import parse_nonempty_path
+from statmech.cli.terminal_output import print
+from statmech.errors import (
+    ConfigError,
+    StatmechError,
+    declare_running_command,
+    escape_text,
+    format_option,
+    join_alternatives,
+)
 from statmech.runtime.installed_packages import check_shadowing
 
 CLICK_EXCEPTION: Any = typer.BadParameter.__bases__[0].__bases__[0]  # click's or typer's ClickException
+
+
+GARBAGE_COLLECTION_THRESHOLD = 100_000  # new objects per collection: objects of imported modules are never garbage
 
 
 class _MetavarHelpMixin:
@@ -95,7 +104,6 @@ def _format_shipped_config_hint() -> str:
     return f"`statmech configs` describes the shipped ones: {', '.join(list_shipped_configs())}"
 
 
-GARBAGE_COLLECTION_THRESHOLD = 100_000  # new objects per collection: objects of imported modules are never garbage
 COMMAND_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Compute": (compute_commands.run, compute_commands.simulate, compute_commands.theory, compute_commands.predict),
     "Look": (
@@ -106,7 +114,7 @@ COMMAND_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         results_commands.verify,
     ),
     "Share": (results_commands.report, results_commands.export, results_commands.cite),
-    "About": (results_commands.configs, results_commands.info, results_commands.schema),
+    "About": (config_commands.configs, config_commands.info, config_commands.schema),
 }
 
 app = typer.Typer(

@@ -12,16 +12,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statmech.cli.options import ComputeOptions, RunOptions, SimulateOptions, accept_options, parse_nonempty_path
-from statmech.cli.printing import print
+from statmech.cli.options_and_jobs import (
+    ComputeOptions,
+    RunOptions,
+    SimulateOptions,
+    accept_options,
+    parse_nonempty_path,
+)
+from statmech.cli.terminal_output import print
 from statmech.errors import ConfigError
 from statmech.inputs.table_columns import MissingPolicy
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from statmech.cli.jobs import Job
+    from statmech.cli.options_and_jobs import Job
     from statmech.cli.run_steps import ExecutionSettings
+
+BEST_LAM_KEYWORD = "best"
+NUM_DRAWN_CURVE_POINTS = 60
 
 
 DEFAULT_RUN_FIGURE_FORMATS = frozenset({"png"})  # default of `run`: SVG and PDF take longer than small simulations
@@ -68,8 +77,8 @@ def simulate(options: SimulateOptions) -> None:
 
 
 def _prepare_job_and_execution(options: SimulateOptions) -> tuple[Job, ExecutionSettings]:
-    """Read and check the config, the data sets and the execution settings that the options select."""
-    from statmech.cli.jobs import job_from_source, set_data_folder
+    """Read and check the config, data sets and execution settings of the commands `run` and `simulate`."""
+    from statmech.cli.options_and_jobs import job_from_source, set_data_folder
     from statmech.cli.run_steps import execution_from_options
 
     set_data_folder(options.data_dir)
@@ -83,16 +92,12 @@ def theory(options: ComputeOptions) -> None:
     Example: `statmech theory ensemble t=1e6`.
     """
     from statmech.cli import run_steps
-    from statmech.cli.jobs import job_from_source, set_data_folder
+    from statmech.cli.options_and_jobs import job_from_source, set_data_folder
 
     set_data_folder(options.data_dir)
     job = job_from_source(options)
     if run_steps.load_stored_theory(job, options.fresh) is None:
         run_steps.solve_and_save_theory(job)
-
-
-BEST_LAM_KEYWORD = "best"
-NUM_DRAWN_CURVE_POINTS = 60
 
 
 def predict(
@@ -204,7 +209,7 @@ def predict(
 
 
 def _choose_drawn_example_counts(P: np.ndarray) -> list[int]:
-    """Return the numbers of examples for the points of the drawn curve.
+    """Return the numbers of examples for the points of the curve that the command `predict` draws.
 
     They span the range of the predicted numbers, or a factor of two around a single number.
     """

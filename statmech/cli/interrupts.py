@@ -53,7 +53,7 @@ def exit_at_once(code: int) -> NoReturn:
 
 
 def exit_without_unloading(code: int) -> NoReturn:
-    """End a finished process without unloading its modules.
+    """End the process of a finished command without unloading its modules.
 
     Unloading takes half a second after JAX was imported.
     """

@@ -1,6 +1,5 @@
-"""Commands of `statmech` that describe the installation, and that inspect and share results.
+"""Commands of `statmech` that inspect and share results.
 
-- installation: configs, info, schema
 - inspection: compare, figure, explore, status, verify
 - sharing: report, export, cite
 """
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from statmech.cli.options import (
+from statmech.cli.options_and_jobs import (
     ConfigArgument,
     ConfigOptions,
     DataFolderOption,
@@ -30,73 +29,13 @@ from statmech.cli.options import (
     accept_options,
     parse_nonempty_path,
 )
-from statmech.cli.printing import print
+from statmech.cli.terminal_output import print
 from statmech.errors import ConfigError
 from statmech.runtime.installed_packages import require_modules
 
 if TYPE_CHECKING:
-    from statmech.cli.jobs import Job
+    from statmech.cli.options_and_jobs import Job
     from statmech.keys.figure_key import Composition
-
-
-def configs() -> None:
-    """List the shipped configs with a line of description each, grouped by question.
-
-    Example: `statmech configs`.
-    """
-    from statmech.cli import terminal_output
-    from statmech.config import config_files
-    from statmech.config.shipped_configs import CONFIGS_BY_QUESTION
-
-    terminal_output.print_grouped_names(
-        {
-            question: {name: config_files.read_config_description(name) for name in names}
-            for question, names in CONFIGS_BY_QUESTION.items()
-        }
-    )
-
-
-def info() -> None:
-    """Show versions, devices, rules, learners and folders.
-
-    Example: `statmech info`.
-    """
-    from statmech.cli import terminal_output
-
-    terminal_output.print_described_names(_list_installation_facts())
-
-
-def _list_installation_facts() -> list[tuple[str, str]]:
-    from pathlib import Path
-
-    import jax
-
-    from statmech.config import config_files
-    from statmech.stores import zarr_store
-    from statmech.students.learners import LEARNERS
-    from statmech.students.rules import RULES
-
-    provenance = zarr_store.provenance()
-    return [
-        *provenance["versions"].items(),
-        ("python", provenance["python"]),
-        ("machine", provenance["machine"]),
-        ("devices", ", ".join(str(device) for device in jax.devices())),
-        ("rules", ", ".join(RULES)),
-        ("learners", ", ".join(LEARNERS)),
-        ("configs", f"{config_files.SHIPPED_CONFIG_FOLDER}: {', '.join(config_files.list_shipped_configs())}"),
-        ("results", str(Path("results").absolute())),
-    ]
-
-
-def schema() -> None:
-    """Print the JSON Schema of config files, for editors.
-
-    Example: `statmech schema > statmech.schema.json`.
-    """
-    from statmech.kinds.selection_and_vocabulary import make_config_schema as config_schema
-
-    print(json.dumps(config_schema(), indent=2))
 
 
 @accept_options(ConfigOptions)
@@ -106,7 +45,7 @@ def compare(source: ConfigOptions) -> None:
     Example: `statmech compare results/ensemble` after `statmech run ensemble`.
     """
     from statmech.cli import run_steps, terminal_output
-    from statmech.cli.jobs import job_from_source
+    from statmech.cli.options_and_jobs import job_from_source
 
     job = job_from_source(source)
     if job.scenario.unsolved:
@@ -139,9 +78,9 @@ def figure(composed: FigureOptions) -> None:
 
 
 def _draw_figure(composed: FigureOptions, config: str) -> None:
-    """Draw the results of a single config, or of several configs in a common figure."""
+    """Draw the results that the command `figure` names: of a single config, or of several in a common figure."""
     from statmech.cli import run_steps
-    from statmech.cli.jobs import job_from_source
+    from statmech.cli.options_and_jobs import job_from_source
 
     further = composed.further or []
     configs = [config, *(argument for argument in further if "=" not in argument)]
@@ -164,9 +103,9 @@ def _apply_figure_options(job: Job, composed: FigureOptions) -> Composition:
 
 
 def _draw_combined_figure(composed: FigureOptions, configs: list[str], changes: list[str]) -> None:
-    """Draw the results of several configs in a common figure."""
+    """Draw the results of several configs in a common figure, for the command `figure`."""
     from statmech.cli import run_steps
-    from statmech.cli.jobs import job_from_source
+    from statmech.cli.options_and_jobs import job_from_source
     from statmech.keys.figure_key import read_figure_composition
 
     jobs = [job_from_source(ConfigOptions(config, changes, None, composed.set_overrides)) for config in configs]
@@ -210,8 +149,8 @@ def explore(
     """
     from figures.explorer.pages import explain_missing_page
     from statmech.cli import interrupts
-    from statmech.cli.jobs import set_data_folder
-    from statmech.config import config_files as configs
+    from statmech.cli.options_and_jobs import set_data_folder
+    from statmech.config.config_files import get_shipped_config_name, load
 
     set_data_folder(data_dir)
     # the default text mentions resuming, which a server does not support
@@ -223,28 +162,27 @@ def explore(
         raise ConfigError(f"{shown_source}: stored results have no keys to override")
     if is_link and changes:
         raise ConfigError("a link holds all keys: change them in the link")
-    scenario = None if shown_source is None or is_result or is_link else configs.load(shown_source, changes, data=True)
+    scenario = None if shown_source is None or is_result or is_link else load(shown_source, changes, data=True)
     if scenario is not None and (reason := explain_missing_page(scenario)):
         raise ConfigError(f"{shown_source}: {reason}")
-    page, server, link = _import_explorer()
+    page, server, link_settings = _import_explorer()
     if is_result:
         server.serve(page.make_result_page_factory(Path(str(shown_source))), port, browser)
         return
-    view = page.named(scenario, configs.get_shipped_config_name(str(shown_source))) if scenario is not None else None
-    opening = (None, link.read(str(shown_source).partition("?")[2])) if is_link else (scenario, view)
+    view = page.named(scenario, get_shipped_config_name(str(shown_source))) if scenario is not None else None
+    opening = (None, link_settings.read(str(shown_source).partition("?")[2])) if is_link else (scenario, view)
     server.serve(page.make_scenario_page_factory(*opening), port, browser, partial(page.prepare, *opening))
 
 
 def _import_explorer() -> tuple[Any, Any, Any]:
-    """Import the explorer's modules for the page, its server and its links.
+    """Import the page, its server and its links for the command `explore`.
 
     Raises `MissingExtraError` if a library is not installed.
     """
     require_modules("explore", "explore", "panel", "panel_material_ui", "bokeh")
-    from figures.explorer import page, server
-    from figures.explorer import settings as link
+    from figures.explorer import page, server, settings
 
-    return page, server, link
+    return page, server, settings
 
 
 def status(folder: ResultFolderArgument, as_json: JsonOption = False) -> None:
@@ -277,10 +215,10 @@ def verify(
     """
     from statmech.cli.run_steps import recompute_run_sample
     from statmech.config.config_files import check_results_not_in_subfolders
-    from statmech.stores.store_status import verify_results as verification
+    from statmech.stores.store_status import verify_results
 
     check_results_not_in_subfolders(folder)
-    outcome = verification(folder)
+    outcome = verify_results(folder)
     if outcome.is_sound and outcome.done and recompute:
         outcome = recompute_run_sample(folder, outcome, recompute)
     print(json.dumps(outcome._asdict()) if as_json else "\n".join(outcome.lines()))
@@ -305,11 +243,11 @@ def report(
 
     Example: `statmech report results/ensemble` after `statmech run ensemble`.
     """
-    from figures.interactive.html_report import write_report as write
+    from figures.interactive.html_report import write_report
     from statmech.config.config_files import check_results_not_in_subfolders
 
     check_results_not_in_subfolders(folder)
-    print(f"wrote {write(folder, out)}", file=sys.stderr)
+    print(f"wrote {write_report(folder, out)}", file=sys.stderr)
 
 
 def export(
@@ -332,10 +270,10 @@ def export(
     Example: `statmech export results/ensemble --to ensemble.csv` after `statmech run ensemble`.
     """
     from statmech.cli import run_steps
-    from statmech.cli.jobs import job_from_source
-    from statmech.results import export_and_citations as exports
+    from statmech.cli.options_and_jobs import job_from_source
+    from statmech.results.export_and_citations import write_export
 
-    exports.write_export(
+    write_export(
         run_steps.load_stored_results(job_from_source(ConfigOptions(config, overrides, out, settings))), None, to
     )
     print(f"wrote {to}", file=sys.stderr)
@@ -346,7 +284,7 @@ def cite(config: ConfigArgument, overrides: OverrideArguments = None) -> None:
 
     Example: `statmech cite ensemble > references.bib`.
     """
-    from statmech.config import config_files as configs
+    from statmech.config.config_files import load
     from statmech.results.export_and_citations import format_bibtex, get_citation_keys
 
-    print(format_bibtex(get_citation_keys(configs.load(config, overrides or []))))
+    print(format_bibtex(get_citation_keys(load(config, overrides or []))))

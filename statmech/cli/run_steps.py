@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from statmech.cli.printing import print
+from statmech.cli.terminal_output import print
 from statmech.errors import ConfigError, DamagedStoreError
+from statmech.runtime.user_code_and_provenance import format_version, is_running_version
 from statmech.stores.dataset import decode_attributes
-from statmech.stores.shards import MAX_SHARDS, get_shard_path, list_stores
-from statmech.stores.zarr_store import format_version
+from statmech.stores.zarr_store import MAX_SHARDS, get_shard_path, list_stores
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from simulate.execution.store_runs import Outcome
-    from statmech.cli.jobs import Job
-    from statmech.cli.options import SimulateOptions
+    from simulate.execution.store_simulation import Outcome
+    from statmech.cli.options_and_jobs import Job, SimulateOptions
     from statmech.keys.figure_key import Composition
     from statmech.keys.scenario import AbstractScenario
     from statmech.results.results import Results
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
 
 MIN_MEMORY_LIMIT, MAX_MEMORY_LIMIT = 2**20, 2**63  # bytes
+UP_TO_DATE_MESSAGE = "{} is up to date (use --fresh to recompute it)"
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,18 @@ class ExecutionSettings:
     patience: float | None = None
 
     def get_simulator(self) -> Callable[..., Outcome]:
-        """Return the function that simulates a scenario into a store."""
+        """Return the function that a run calls to simulate into its store: in this process or on a cluster."""
         if self.dask is not None:
             from simulate.execution.dask_cluster import run_on_cluster
 
             return partial(run_on_cluster, self.dask, patience=self.patience)
-        from simulate.execution.store_runs import run_into
+        from simulate.execution.store_simulation import run_into
 
         return partial(run_into, shard=self.shard, memory=self.memory)
 
 
 def execution_from_options(options: SimulateOptions) -> ExecutionSettings:
-    """Return the execution settings selected by command-line options.
+    """Return the execution settings of a run, from its options.
 
     Raises `ConfigError` for options that exclude each other.
     """
@@ -114,7 +114,7 @@ def _check_dask_options(options: SimulateOptions) -> None:
 
 
 def describe_event(event: dict[str, Any], scenario: AbstractScenario) -> str:
-    """Return the message for a logged event, or an empty string if only programs need the event."""
+    """Return the message that a run prints for a logged event, or an empty string if only programs need the event."""
     match event["event"]:
         case "failed":
             runs = f"{_format_grid_point(scenario, event['cell'])}seeds {_format_seeds(event['seeds'])}"
@@ -140,22 +140,19 @@ def _format_grid_point(scenario: AbstractScenario, index: list[int]) -> str:
 
 
 def _format_seeds(seeds: list[int]) -> str:
-    """Format seeds as text, consecutive seeds as a range such as "0 to 63"."""
+    """Format the seeds in a message of a run, consecutive seeds as a range such as "0 to 63"."""
     first, last = seeds[0], seeds[-1]
     if len(seeds) > 1 and last - first + 1 == len(seeds):
         return f"{first} to {last}"
     return ", ".join(map(str, seeds))
 
 
-UP_TO_DATE_MESSAGE = "{} is up to date (use --fresh to recompute it)"
-
-
 def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: SimulateOptions) -> Outcome:
-    """Simulate the runs that are missing from the store."""
+    """Simulate the missing runs of a job, with progress and messages."""
     import logging  # imported here: commands without Zarr start faster
 
-    from simulate.run import remarks
-    from statmech.cli.options import RunOptions
+    from simulate.execution.work_units import remarks
+    from statmech.cli.options_and_jobs import RunOptions
     from statmech.runtime.progress_bar import show_progress_bar
 
     # Zarr raises only one of several failed writes, and asyncio would print the others
@@ -195,8 +192,8 @@ def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: Simul
 
 
 def recompute_run_sample(folder: Path, verification: Verification, combinations: int) -> Verification:
-    """Recompute a sample of runs, and add the outcome to the verification."""
-    from simulate.execution.store_runs import recompute
+    """Recompute a sample of runs for a job, and add the outcome to the verification."""
+    from simulate.execution.store_simulation import recompute
 
     path = folder if folder.suffix == ".zarr" else folder / "simulation.zarr"
     outcomes = {store: recompute(store, combinations) for store in list_stores(path)}
@@ -208,7 +205,7 @@ def recompute_run_sample(folder: Path, verification: Verification, combinations:
 
 
 def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
-    """Return the stored theory of exactly this config, or None if it must be computed.
+    """Return the stored theory of a job, or None if it must be computed.
 
     Raises `StoreError` for the theory of another config. The theory of a smaller sweep, or of another version, whose
     equations may differ, is recomputed.
@@ -232,15 +229,15 @@ def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     if dataset is None:
         return None
     made_by = decode_attributes(dataset.attrs)
-    if not zarr_store.is_running_version(made_by):
-        print(f"{job.theory_store}: is by {zarr_store.format_version(made_by)}; it is recomputed", file=sys.stderr)
+    if not is_running_version(made_by):
+        print(f"{job.theory_store}: is by {format_version(made_by)}; it is recomputed", file=sys.stderr)
         return None
     print(UP_TO_DATE_MESSAGE.format(job.theory_store), file=sys.stderr)
     return dataset
 
 
 def solve_and_save_theory(job: Job) -> xr.Dataset:
-    """Solve the scenario and store its theory."""
+    """Solve the scenario of a job and store its theory."""
     import theory
     from statmech.runtime.progress_bar import show_progress_bar
     from statmech.stores import zarr_store
@@ -255,7 +252,7 @@ def solve_and_save_theory(job: Job) -> xr.Dataset:
 
 
 def load_stored_results(job: Job) -> Results:
-    """Return the stored results of exactly this scenario, and report missing and failed runs."""
+    """Return the stored results of a job, and print which runs are missing or have failed."""
     from statmech.stores.store_status import MAX_LISTED_SHARDS, read_status
     from statmech.stores.stored_theory import load_theory
     from statmech.stores.zarr_store import load_simulation
@@ -274,7 +271,7 @@ def load_stored_results(job: Job) -> Results:
 
 
 def _describe_missing_results(job: Job, results: Results) -> str:
-    """Return a message that names the missing results and the command to compute them."""
+    """Return a message that names the missing results of a job and the command to compute them."""
     if results.simulation is None:
         lacks_theory = results.theory is None and not job.scenario.on_data
         missing_parts, command = ("simulation and no theory", "run") if lacks_theory else ("simulation", "simulate")
@@ -296,12 +293,12 @@ def _make_results(job: Job, simulation: xr.Dataset | None, theory: xr.Dataset | 
 
 
 def can_compare_and_draw(job: Job, execution: ExecutionSettings) -> bool:
-    """Return True if the results are complete and small enough to compare and draw.
+    """Return True if a run has complete results, small enough to compare and draw.
 
     A shard is a part of the results, and all results must fit into memory. Otherwise the reason is printed.
     """
     from simulate.execution.work_units import can_draw_within_memory
-    from statmech.stores.sweep_size import estimate_cost
+    from statmech.stores.sweep_cost import estimate_cost
 
     if execution.shard[1] > 1:
         print(f"after the other shards, `statmech run {job.source}` compares and draws", file=sys.stderr)
@@ -315,7 +312,7 @@ def can_compare_and_draw(job: Job, execution: ExecutionSettings) -> bool:
 
 
 def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str]) -> None:
-    """Compare simulated results with theory and draw both, solving the theory if it is not given."""
+    """Compare the results of a job with theory and draw both, solving the theory if it is not given."""
     from statmech.cli import terminal_output
     from statmech.stores.zarr_store import load_simulation
 
@@ -331,14 +328,13 @@ def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str
 
 
 def draw_results(results: Results, formats: frozenset[str] | None = None) -> None:
-    """Draw results into their folder in the given formats, by default in all formats.
+    """Draw the results of a job into their folder in the given formats, by default in all formats.
 
     Formats that the folder already has are drawn again: a picture of older results next to a new one would mislead. A
     figure with a film is drawn as GIF as well.
     """
     import figures
-    from figures import captions
-    from figures import films as film
+    from figures import captions, films
 
     assert results.figure is not None
     assert results.folder is not None
@@ -348,11 +344,11 @@ def draw_results(results: Results, formats: frozenset[str] | None = None) -> Non
         print(f"{reason}; drawing {name}", file=sys.stderr)
     stem = results.folder / name
     pictures = _save_figure(figure, stem, formats)
-    films = film.save_film(name, results, stem) if isinstance(choice, str) else []
+    film = films.save_film(name, results, stem) if isinstance(choice, str) else []
     for file in (
         *pictures,
         *captions.write_caption(results, name if isinstance(choice, str) else choice, stem),
-        *films,
+        *film,
     ):
         print(f"wrote {file}", file=sys.stderr)
 
@@ -360,7 +356,7 @@ def draw_results(results: Results, formats: frozenset[str] | None = None) -> Non
 def draw_several_results(
     results_by_label: dict[str, Results], composition: Composition, folder: Path, formats: frozenset[str] | None
 ) -> None:
-    """Draw several results in one figure, and save the figure and its caption in a folder."""
+    """Draw the results of several jobs in one figure, and save the figure and its caption in a folder."""
     import figures
     from figures import captions
 
@@ -372,7 +368,7 @@ def draw_several_results(
 
 
 def _save_figure(figure: Figure, stem: Path, formats: frozenset[str] | None) -> list[Path]:
-    """Save a figure in the given formats (default: all) and in every format that already exists."""
+    """Save the figure of a job in the given formats (default: all) and in every format that its folder has."""
     from figures import style
     from statmech.runtime import files
 

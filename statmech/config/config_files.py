@@ -15,6 +15,7 @@ from statmech.errors import (
     ConfigError,
     Problem,
     ScenarioError,
+    format_option,
     format_unknown_name,
     make_unreadable_store_error,
     shorten_text,
@@ -24,7 +25,6 @@ from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import expand_spacing
 from statmech.kinds.selection_and_vocabulary import get_kind, scenario_from
 from statmech.parameters.parameter_fields import collect_parameters, get_parameters
-from statmech.running_command import format_option
 from statmech.runtime import files
 from statmech.stores.checksums import (
     GROUP_METADATA_FILE,
@@ -33,7 +33,7 @@ from statmech.stores.checksums import (
     read_group_metadata,
 )
 from statmech.stores.dataset import config_from_attributes
-from statmech.stores.shards import list_stores
+from statmech.stores.zarr_store import list_stores
 
 _PACKAGE_FOLDER = Path(__file__).parents[1]
 SIMULATION_STORE_NAME = "simulation.zarr"

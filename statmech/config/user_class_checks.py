@@ -21,7 +21,7 @@ from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS, WeightDis
 from statmech.errors import ConfigError, ScenarioError
 from statmech.numerics.gaussian import make_clipped_composite_rule, normal_density
 from statmech.parameters.parameter_fields import get_parameters
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.students.activations import ACTIVATIONS, Activation
 from statmech.students.rules import RULES
 

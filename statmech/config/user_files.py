@@ -16,7 +16,7 @@ from types import ModuleType
 
 from statmech.config.user_class_checks import REGISTRY_CHECKS
 from statmech.errors import ConfigError
-from statmech.runtime import files, user_code
+from statmech.runtime import files, user_code_and_provenance
 
 MAX_PLUGIN_BYTES = 10_000_000
 PLUGIN_FILES_ENV_VARIABLE = "STATMECH_LOAD"  # list of files, separated as in PATH
@@ -33,7 +33,7 @@ def load_plugin(file: str | Path) -> None:
     if not path.is_file():
         raise ConfigError(f"{file}: no such Python file")
     before = _loaded_modules.get(str(path))
-    if before is not None and user_code.is_module_current(before):
+    if before is not None and user_code_and_provenance.is_module_current(before):
         return
     name = f"own_{path.stem}" if before is None else before.__name__
     if before is None and name in sys.modules:  # another module has this name
@@ -55,7 +55,9 @@ def load_plugin(file: str | Path) -> None:
             if registry[name] is not previous.get(name):
                 check_class(name)
     _loaded_modules[str(path)] = module
-    user_code.is_module_current(module)  # store the digest now: the file may be edited while this process runs
+    user_code_and_provenance.is_module_current(
+        module
+    )  # store the digest now: the file may be edited while this process runs
 
 
 def load_plugins_from_environment() -> None:

@@ -57,7 +57,7 @@ import numpy as np
 
 from statmech.errors import ScenarioError
 from statmech.parameters.parameter_fields import parameter
-from statmech.runtime.user_code import reset_inherited_attributes
+from statmech.runtime.user_code_and_provenance import reset_inherited_attributes
 
 MAX_SEARCHED_MINIMISER = 300.0  # the search for minimisers spans [-300, 300]
 MINIMISER_TOL = 1e-9  # absolute

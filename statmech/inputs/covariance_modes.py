@@ -23,14 +23,15 @@ Krzakala, Mezard & Zdeborova 2020).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, NODES, make_composite_rule, normal_density
-from statmech.runtime.devices import is_chart_accuracy_active
 from statmech.students.activations import Activation
 
 NUM_EXPLICIT_MODES = 16  # power-law modes summed one by one; later modes form blocks of doubling size
@@ -39,6 +40,9 @@ NUM_CHART_EXPLICIT_MODES, CHART_GAUSS_NODES_PER_BLOCK = 8, 4  # in charts, sums 
 MODE_ROUNDING_TOL = 1e-12  # relative to a sum or to the largest eigenvalue
 MIN_EFFECTIVE_DIRECTIONS = 30.0  # theory assumes many directions and may be inaccurate for fewer
 NUM_MARCHENKO_PASTUR_NODES = 64
+
+
+_CHART_ACCURACY: ContextVar[bool] = ContextVar("enough for charts", default=False)
 
 
 def format_direction_count(number: float) -> str:
@@ -332,3 +336,27 @@ def marchenko_pastur_rule(ratio: float, nodes: int = NUM_MARCHENKO_PASTUR_NODES)
     s = 1 + ratio + 2 * np.sqrt(ratio) * np.cos(angle)
     weight = 2 * np.sin(angle) ** 2 / ((nodes + 1) * s)
     return np.append(s, 0.0), np.append(weight, 1 - weight.sum())
+
+
+@contextmanager
+def use_chart_accuracy() -> Iterator[None]:
+    """Lower the accuracy of theory with many modes to a relative error of about 1e-5 within a `with` block.
+
+    >>> with use_chart_accuracy():
+    ...     is_chart_accuracy_active()
+    True
+    """
+    token = _CHART_ACCURACY.set(True)
+    try:
+        yield
+    finally:
+        _CHART_ACCURACY.reset(token)
+
+
+def is_chart_accuracy_active() -> bool:
+    """Return True if theory may have a relative error of about 1e-5.
+
+    >>> is_chart_accuracy_active()
+    False
+    """
+    return _CHART_ACCURACY.get()

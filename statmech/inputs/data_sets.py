@@ -20,8 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from statmech.errors import MAX_QUOTED_TEXT_LENGTH, ConfigError, ScenarioError, format_unknown_name, shorten_text
-from statmech.running_command import format_option, join_alternatives
+from statmech.errors import (
+    MAX_QUOTED_TEXT_LENGTH,
+    ConfigError,
+    ScenarioError,
+    format_option,
+    format_unknown_name,
+    join_alternatives,
+    shorten_text,
+)
 from statmech.runtime import files
 from statmech.runtime.files import read_csv_rows
 from statmech.runtime.installed_packages import require_modules

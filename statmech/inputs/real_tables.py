@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from statmech.errors import ConfigError, quote_value
+from statmech.errors import ConfigError, format_option, quote_value
 from statmech.inputs import data_sets
 from statmech.inputs.covariance_modes import MIN_EFFECTIVE_DIRECTIONS
 from statmech.inputs.table_columns import (
@@ -34,7 +34,6 @@ from statmech.inputs.table_columns import (
     make_indicators,
 )
 from statmech.inputs.table_files import DEFAULT_FILE_FORMAT, TableFileFormat, read_table_file
-from statmech.running_command import format_option
 from statmech.runtime.files import get_file_signature
 
 if TYPE_CHECKING:

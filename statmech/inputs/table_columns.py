@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from statmech.errors import ConfigError, format_unknown_name, quote_value
-from statmech.running_command import format_option
+from statmech.errors import ConfigError, format_option, format_unknown_name, quote_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,9 +26,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from statmech.errors import ConfigError, ScenarioError, quote_value
+from statmech.errors import ConfigError, ScenarioError, format_option, quote_value
 from statmech.inputs.table_columns import DEFAULT_COLUMN_OPTIONS, encode_columns
-from statmech.running_command import format_option
 from statmech.runtime import files
 
 if TYPE_CHECKING:

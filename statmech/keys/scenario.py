@@ -36,7 +36,7 @@ from statmech.keys.config_schema import list_section_keys, make_kind_schema
 from statmech.keys.error_messages import MAX_LISTED_PROBLEMS, explain_problems
 from statmech.keys.sweep_grid import GenericCell, hash_identity, is_axis
 from statmech.parameters.schedules_and_controls import control_to_config
-from statmech.runtime import user_code
+from statmech.runtime import user_code_and_provenance
 from statmech.students.activations import ACTIVATIONS
 from statmech.students.learners import LEARNERS
 from statmech.students.rules import RULES
@@ -118,7 +118,7 @@ class AbstractScenario(ConfigKeys):
 
     def user_code_digests(self) -> dict[str, str]:
         """Return the SHA-256 of each user file with a class that this scenario uses."""
-        return user_code.digest_user_code(find_used_classes(self))
+        return user_code_and_provenance.digest_user_code(find_used_classes(self))
 
     def config(self) -> dict[str, Any]:
         """Return a config that defines this scenario.

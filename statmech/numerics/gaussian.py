@@ -206,7 +206,7 @@ def _hazard_by_continued_fraction(x: Array) -> Array:
 
 
 def _excess_by_continued_fraction(x: Array) -> Array:
-    """Return Laplace's continued fraction without its first term."""
+    """Return Laplace's continued fraction for the normal tail without its first term."""
     y = get_array_module(x).maximum(-1.0 * x, HAZARD_TAIL_CUTOFF)
     fraction = y
     for term in range(12, 1, -1):

@@ -189,7 +189,7 @@ class Correlations:
         return self._has_no_coincident_pair((i, j, k), (i, j, k)) * self.xp.maximum(product, 0.0)
 
     def _compute_determinant_4(self) -> Array:
-        """Return the correlation determinant of four variables, by elimination with the largest pivot.
+        """Return the correlation determinant of an orthant's four variables, by elimination with the largest pivot.
 
         The error is the error of one conditional variance, not of the square of a variance where two pairs nearly
         coincide.
@@ -271,7 +271,7 @@ class Correlations:
         return result
 
     def _make_path_quadrature(self, determinant_3: Array) -> tuple[Array, Array]:
-        """Return nodes and weights (NODES, ...) for phi in [0, pi/2], dense on the smallest angular scale."""
+        """Return path nodes and weights (NODES, ...) for phi in [0, pi/2], dense on the smallest angular scale."""
         xp = self.xp
         scales = [
             safe_ratio(self._compute_determinant_3(0, j, k), self.squared_sines[j, k])

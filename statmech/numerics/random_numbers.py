@@ -283,7 +283,7 @@ def _uniform_from_bits(bits_32: Array) -> Array:
 
 
 def _evaluate_polynomial(coefficients: list[float], x: Array) -> Array:
-    """Evaluate a polynomial by Horner's scheme in float32."""
+    """Evaluate a polynomial in float32 by Horner's scheme, to transform random words to normals."""
     total = np.float32(coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         total = total * x + np.float32(coefficient)

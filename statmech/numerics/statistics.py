@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 
 RunValues = TypeVar("RunValues", "xr.DataArray", "xr.Dataset")
+FALSE_ALARM_PROBABILITY = 0.01  # probability that some value exceeds the bound although theory is exact
+MIN_EFFECTIVE_SEED_FRACTION = 0.5  # effective seeds per seed, compared with known standard deviations
+NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
+MAX_SAMPLED_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
 def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> Any:
@@ -78,12 +82,6 @@ def compute_run_standard_error(values: RunValues, dim: str | Sequence[str] = "se
     array([ 1., nan])
     """
     return values.reduce(standard_error, dim)
-
-
-FALSE_ALARM_PROBABILITY = 0.01  # probability that some value exceeds the bound although theory is exact
-MIN_EFFECTIVE_SEED_FRACTION = 0.5  # effective seeds per seed, compared with known standard deviations
-NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 %, and the bound to 0.5 %
-MAX_SAMPLED_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
 def compute_deviation_bound(values: float, seeds: int | None) -> float:
@@ -190,7 +188,7 @@ def _factorise_correlations(runs: np.ndarray) -> np.ndarray:
 
 
 def _draw_exceeding_count(factor: np.ndarray, seeds: int, tail: float, rng: np.random.Generator) -> int:
-    """Draw a Gaussian sample with a random value beyond the bound, and count all values beyond the bound."""
+    """Draw Gaussian deviations with a random one beyond the bound, and count all deviations beyond the bound."""
     sample = rng.standard_normal((seeds, len(factor))) @ factor
     column = rng.integers(factor.shape[1])
     pushed = _draw_exceeding_sample(sample[:, column], tail, rng)
@@ -200,7 +198,7 @@ def _draw_exceeding_count(factor: np.ndarray, seeds: int, tail: float, rng: np.r
 
 
 def _draw_exceeding_sample(sample: np.ndarray, tail: float, rng: np.random.Generator) -> np.ndarray:
-    """Draw a Gaussian sample conditioned on t above the bound.
+    """Draw a Gaussian sample whose standardised mean t exceeds the bound on the largest deviation.
 
     The given sample is rotated towards equal values, which leaves its norm unchanged.
     """

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 MAX_NEXT_ORDER_RATIO = 1 / 8  # limit for each of the three relative errors above
 COSINE_VARIABLES = ("R", "q")
 STD_ROUNDING_TOL = 1e-9  # relative to the mean: with a smaller spread, all runs have the same value
+DEVIATION_ROUNDING_TOL = 1e-9  # with a fixed start, R, q and l differ between seeds by rounding errors only
 
 
 def predict_mean_and_std(theory: xr.Dataset, name: str) -> tuple[xr.DataArray, xr.DataArray | None]:
@@ -116,7 +117,7 @@ def get_theory_standard_error(theory: xr.Dataset, name: str) -> xr.DataArray | f
 
 
 def find_resolved_std_mask(theory: xr.Dataset, name: str) -> xr.DataArray:
-    """Return True where a variable's standard deviation is nonzero and the next order in 1/N is small.
+    """Return True where theory resolves a standard deviation: it is nonzero and the next order in 1/N is small.
 
     With a given start, the standard deviation is zero except for rounding. At all other points where this is False,
     theory and simulation cannot be compared.
@@ -158,8 +159,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     Simulation = xr.Dataset | Results
-
-DEVIATION_ROUNDING_TOL = 1e-9  # with a fixed start, R, q and l differ between seeds by rounding errors only
 
 
 def distances(simulation: Simulation, theory: xr.Dataset | None = None) -> xr.Dataset:
@@ -284,7 +283,7 @@ def _count_compared_values(runs: xr.Dataset, deviations: xr.Dataset, recorded: l
 
 
 def _flatten_cells(values: xr.DataArray, inner_dims: list[str]) -> np.ndarray:
-    """Return values as an array (parameter combinations, *inner dimensions).
+    """Return values to compare as an array (parameter combinations, *inner dimensions).
 
     Missing dimensions among `inner_dims` are ignored.
     """
@@ -387,7 +386,7 @@ def list_bounded_variables(simulation: Simulation, theory: xr.Dataset | None = N
 def count_runs_within_bounds(
     simulation: Simulation, theory: xr.Dataset | None = None
 ) -> list[tuple[dict[str, Any], dict[str, BoundCount]]]:
-    """Count the runs that satisfy each bound, for each parameter combination of a sweep.
+    """Count the simulated runs that satisfy each bound of theory, for each parameter combination of a sweep.
 
     Returns pairs of coordinates and counts. A run without a value violates the bound that theory has for it. Where
     theory gives no bound (NaN) no run counts. Missing and failed runs do not count either.

@@ -61,6 +61,9 @@ LATEX_LETTERS = {
 }
 LATEX_ACCENT_PATTERN = re.compile(r"\\(?:([^\w\s{}])|([ckruvH])(?=[\s{]))\s*\{?(\\?\w)\}?")
 LATEX_LETTER_PATTERN = re.compile(r"\\(ss|ae|AE|aa|AA|[oOlLi])(?![a-zA-Z])\s*")
+EXPORT_SUFFIXES = (".csv", ".nc")
+# spreadsheets treat text that starts with one of these as a formula
+SPREADSHEET_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 
 def get_citation_keys(scenario: AbstractScenario) -> list[str]:
@@ -134,7 +137,7 @@ def format_reference(key: str) -> str:
 
 
 def unicode_from_latex(text: str) -> str:
-    r"""Convert LaTeX text to Unicode: accents, letters and dashes are converted, braces removed.
+    r"""Convert the LaTeX of a reference to Unicode: accents, letters and dashes are converted, braces removed.
 
     >>> names = r"M{\'e}zard, Erd{\H{o}}s, Fran{\c c}ois, \"Orjan, Stra{\ss}e, {\O}ystein, {\'\i}, {LaTeX}, 1--2"
     >>> unicode_from_latex(names)
@@ -158,10 +161,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     ResultsOrDataset = xr.Dataset | Results | None
-
-EXPORT_SUFFIXES = (".csv", ".nc")
-# spreadsheets treat text that starts with one of these as a formula
-SPREADSHEET_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_export(simulation: ResultsOrDataset, theory: xr.Dataset | None, path: Path) -> None:
@@ -193,7 +192,7 @@ def _escape_formula(entry: Any) -> Any:
 
 
 def make_export_table(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> pd.DataFrame:
-    """Return a table with a row per variable and sweep point: mean over seeds, standard error, seeds, theory.
+    """Return the table for export, a row per variable and sweep point: mean over seeds, standard error, seeds, theory.
 
     Parameters
     ----------
@@ -254,7 +253,7 @@ def _make_variable_rows(name: str, results: Results) -> pd.DataFrame:
 
 
 def make_netcdf(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> bytes:
-    """Return both datasets as the content of one NetCDF file, where theory's variables have the suffix `_theory`."""
+    """Return the export of both datasets as one NetCDF file, where theory's variables have the suffix `_theory`."""
     import xarray as xr
 
     results = as_results(simulation, theory)

@@ -16,9 +16,9 @@ from statmech.keys.figure_key import FigureKeyValue
 from statmech.keys.scenario import AbstractScenario
 from statmech.stores import zarr_store
 from statmech.stores.dataset import decode_attributes, scenario_from_dataset
-from statmech.stores.shards import list_stores
-from statmech.stores.store_status import read_status as status_of
+from statmech.stores.store_status import read_status
 from statmech.stores.stored_theory import adapt_theory, load_theory
+from statmech.stores.zarr_store import list_stores
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -111,7 +111,7 @@ def load_results(folder: str | Path) -> Results:
         zarr_store.check_dataset_form(simulation_path, simulation, scenario)
         theory = load_theory(theory_path, scenario)
         with suppress(StoreError):  # a store written in one piece does not record the states of runs
-            status = status_of(simulation_path)
+            status = read_status(simulation_path)
     else:
         theory = zarr_store.load(theory_path)
         scenario = scenario_from_dataset(theory)

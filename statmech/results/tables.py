@@ -68,7 +68,7 @@ class Tables(tuple[Table, ...]):
 
 
 def format_plain_text(table: Table) -> str:
-    """Return a table as text with aligned columns.
+    """Return a table of results as text with aligned columns.
 
     >>> columns = TableColumn("rule", number=False), TableColumn("R")
     >>> print(format_plain_text(Table("of R", columns, ((TableCell("hebb"), TableCell("+1.2")),), ("all",), "agrees")))
@@ -90,7 +90,7 @@ def format_plain_text(table: Table) -> str:
 
 
 def split_table(table: Table, width: int) -> list[Table]:
-    """Split a table into parts that fit into a width, including their frames.
+    """Split a table of results into parts that fit into a width, including their frames.
 
     No number is cut, and each part repeats the key columns.
 
@@ -133,7 +133,7 @@ def _select_columns(table: Table, numbers: list[int]) -> Table:
 
 
 def format_html(table: Table) -> str:
-    """Return a table as an HTML element, with marked cells in bold.
+    """Return a table of results as an HTML element, with marked cells in bold.
 
     >>> format_html(Table("of R", (TableColumn("R"),), ((TableCell("<1", highlighted=True),),)))
     '<table><caption>of R</caption><tr><th>R</th></tr><tr><td><b>&lt;1</b></td></tr></table>'
@@ -257,7 +257,7 @@ def _make_deviations_table(results: Results) -> Table:
 
 
 def _drop_empty_columns(table: Table) -> Table:
-    """Return a table without uninformative columns.
+    """Return a table of results without uninformative columns.
 
     These are columns of dashes, and the column of converged runs if all runs have converged. Key columns stay.
 
@@ -282,7 +282,7 @@ def _drop_empty_columns(table: Table) -> Table:
 
 
 def _make_verdict(distance: xr.Dataset, incomplete: bool) -> str:
-    """Return one line that says whether simulation and theory agree."""
+    """Return the verdict above a table: whether simulation and theory agree."""
     count, z = distance.attrs["values"], comparison.get_deviation_magnitudes(distance)
     if not count:
         return UNCONVERGED_MESSAGE if incomplete else NO_VALUES_MESSAGE
@@ -325,7 +325,7 @@ def _describe_unsolved_runs(results: Results) -> Iterator[str]:
 
 
 def _describe_networks_on_plateau(results: Results) -> Iterator[str]:
-    """Yield a note if networks stay on the plateau even at their best learning rate."""
+    """Yield a note below a table if networks stay on the plateau even at their best learning rate."""
     theory, scenario = results.theory, results.scenario
     if theory is None or "control" not in theory or scenario.CHOICE != "network" or "task" in theory.dims:
         return
@@ -342,7 +342,7 @@ def _describe_networks_on_plateau(results: Results) -> Iterator[str]:
 
 
 def _explain_verdict(distance: xr.Dataset) -> Iterator[str]:
-    """Yield notes that explain the verdict."""
+    """Yield notes below a table that explain its verdict."""
     if not comparison.has_enough_seeds(distance):
         yield "z: deviation in standard errors, which so few seeds leave uncertain."
         return
@@ -357,7 +357,7 @@ def _explain_verdict(distance: xr.Dataset) -> Iterator[str]:
 
 
 def _explain_predicted_errors(distance: xr.Dataset, exceeds_bound: bool) -> Iterator[str]:
-    """Yield notes that explain predicted standard errors."""
+    """Yield notes below a table that explain predicted standard errors."""
     if distance.attrs["left_out"]:
         names = ", ".join(distance.attrs["left_out"])
         yield f"Not compared, as theory lacks their standard deviation or their bias at finite N: {names}."
@@ -368,7 +368,7 @@ def _explain_predicted_errors(distance: xr.Dataset, exceeds_bound: bool) -> Iter
 
 
 def _make_columns(cell: Iterable[str], variables: Iterable[str], converged: Any) -> tuple[TableColumn, ...]:
-    """Return columns for coordinates, variables and, if runs may fail to converge, converged runs."""
+    """Return a table's columns for coordinates, variables and, if runs may fail to converge, converged runs."""
     final_columns = () if converged is None else (TableColumn(CONVERGED_COLUMN_HEADING),)
     return (
         *(TableColumn(name, False, key=True) for name in cell),

@@ -33,21 +33,19 @@ import hashlib
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache, partial, update_wrapper
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from statmech.numerics.gaussian import Array
-from statmech.runtime import files, operating_system, user_code
-from statmech.runtime.devices import check_jax_platforms, has_jax
+from statmech.runtime import files, operating_system, user_code_and_provenance
 from statmech.runtime.installed_packages import require_modules
+from statmech.runtime.jax_and_blas_settings import check_jax_platforms, has_jax
 
 PROGRAMS_FOLDER = "programs"  # subfolder of the cache for traced programs
 FASTMATH_FLAGS = {"reassoc", "contract", "nsz", "nnan"}  # let Numba vectorise sums and minima
@@ -55,6 +53,27 @@ MAX_PROGRAM_BYTES = 2**26
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 # JAX's cache keys do not distinguish zlib compression from the zstd compression of Python 3.14
 PYTHON_VERSION_SUFFIX = f"-{sys.implementation.cache_tag}"
+TRACING_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")  # libraries that are called while a program is traced
+# padded numbers of recorded times or batch elements; larger numbers are padded to multiples of the last
+PADDED_ARRAY_LENGTHS = 1, 8, 32, 128
+# XLA divides operations on as few as 2,000 numbers among threads, which then wait for each other at every step;
+# units of work in parallel keep all cores busy anyway
+SINGLE_THREAD_OPTIONS = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
+MULTI_THREAD_OPTIONS = {"xla_disable_hlo_passes": ""}
+# by default XLA uses only half of each AVX-512 vector register; CPUs without AVX-512 ignore this option
+WIDE_VECTOR_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
+# on a GPU XLA would time several multiplication algorithms and keep the fastest, so that last digits would differ
+# between processes
+DETERMINISTIC_GPU_OPTIONS = {"xla_gpu_deterministic_ops": True}
+# up to JAX 0.11 XLA also runs operations without a fixed order on several threads, even small operations; scheduling
+# for minimum memory, without superfluous copies, leaves only one order
+SEQUENTIAL_EXECUTION_OPTIONS = {
+    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
+    "xla_cpu_copy_insertion_use_region_analysis": True,
+}
+# the fusion of operations used by XLA up to JAX 0.10, compiled in one piece: compiling takes 40 % of the time, but
+# programs run up to 25 % longer, and last digits differ
+OLD_FUSION_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 def get_cache_folder() -> Path | None:
@@ -123,7 +142,7 @@ def set_up_compilation_cache() -> None:
     """Let JAX cache the programs that it compiles, and record replaced functions of our packages."""
     if os.environ.get("JAX_PLATFORMS", "cpu") not in ("", "cpu") and has_jax():
         check_jax_platforms()  # fail before the first run, because a failed run would be repeated
-    user_code.record_replaced_functions()
+    user_code_and_provenance.record_replaced_functions()
     enable_jax_cache()
 
 
@@ -141,33 +160,6 @@ def enable_jax_cache() -> None:
     if path is not None and getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         cache._cache = CheckedCache(path)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-REPOSITORY_FOLDER = Path(__file__).parents[2]
-TRACED_PACKAGES = ("statmech", "simulate", "theory")
-TRACING_LIBRARIES = ("jax", "jaxlib", "numpy", "scipy")  # libraries that are called while a program is traced
-# seconds since 1970: modules may have been imported up to 5 s before this module
-MAX_SOURCE_TIME = time.time() - 5.0
-# padded numbers of recorded times or batch elements; larger numbers are padded to multiples of the last
-PADDED_ARRAY_LENGTHS = 1, 8, 32, 128
-# XLA divides operations on as few as 2,000 numbers among threads, which then wait for each other at every step;
-# units of work in parallel keep all cores busy anyway
-SINGLE_THREAD_OPTIONS = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"}
-MULTI_THREAD_OPTIONS = {"xla_disable_hlo_passes": ""}
-# by default XLA uses only half of each AVX-512 vector register; CPUs without AVX-512 ignore this option
-WIDE_VECTOR_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
-# on a GPU XLA would time several multiplication algorithms and keep the fastest, so that last digits would differ
-# between processes
-DETERMINISTIC_GPU_OPTIONS = {"xla_gpu_deterministic_ops": True}
-# up to JAX 0.11 XLA also runs operations without a fixed order on several threads, even small operations; scheduling
-# for minimum memory, without superfluous copies, leaves only one order
-SEQUENTIAL_EXECUTION_OPTIONS = {
-    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
-    "xla_cpu_copy_insertion_use_region_analysis": True,
-}
-# the fusion of operations used by XLA up to JAX 0.10, compiled in one piece: compiling takes 40 % of the time, but
-# programs run up to 25 % longer, and last digits differ
-OLD_FUSION_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 class _UncacheableArgumentError(Exception):
@@ -213,7 +205,7 @@ class CachedProgram:
 
         arrays, tree = jax.tree.flatten(arguments)
         shapes = tuple((np.shape(array), np.dtype(getattr(array, "dtype", type(array))).name) for array in arrays)
-        signature = (static, tree, shapes, user_code.get_replaced_functions(), *_describe_environment())
+        signature = (static, tree, shapes, user_code_and_provenance.get_replaced_functions(), *_describe_environment())
         with self._lock:  # units of work that start together wait for the same program
             if signature not in self.programs:
                 program = self._load_or_trace(static, tree, shapes, arrays)
@@ -248,9 +240,11 @@ class CachedProgram:
         """Return the program's file, or None if the program cannot be stored."""
         import jax
 
-        base, sources = get_cache_folder(), _digest_old_sources()
+        base, sources = get_cache_folder(), user_code_and_provenance.digest_old_sources()
         elsewhere = _get_platform()[0] not in ("cpu", jax.default_backend())  # `_load_or_trace` only supports these
-        cannot_be_shared = user_code.get_replaced_functions() or getattr(jax.config, "jax_disable_jit", False)
+        cannot_be_shared = user_code_and_provenance.get_replaced_functions() or getattr(
+            jax.config, "jax_disable_jit", False
+        )
         if base is None or sources is None or elsewhere or cannot_be_shared:
             return None
         try:
@@ -302,7 +296,7 @@ def _are_options_known(options: tuple[tuple[str, Any], ...]) -> bool:
 
 
 def _describe_argument(thing: Any) -> Iterator[str]:
-    """Yield strings that identify a static argument.
+    """Yield strings that identify a static argument of a program.
 
     The argument may consist of numbers, strings, classes and functions of the packages, their dataclasses, and tuples.
     """
@@ -324,44 +318,15 @@ def _describe_argument(thing: Any) -> Iterator[str]:
 
 
 def _get_qualified_name(thing: Any) -> str:
-    """Return the module and name of a class or function that is defined in one of the packages."""
+    """Return the module and name of a class or function that a cached program uses from the packages."""
     name, module = thing.__qualname__, sys.modules.get(thing.__module__)
     file = Path(getattr(module, "__file__", None) or ".")
-    is_in_packages = any(file.is_relative_to(REPOSITORY_FOLDER / package) for package in TRACED_PACKAGES)
+    is_in_packages = user_code_and_provenance.is_traced_file(file)
     definition = getattr(module, name, None)
     # a decorated function is a CachedProgram, with the function as an attribute
     if not is_in_packages or getattr(definition, "function", definition) is not thing:
         raise _UncacheableArgumentError
     return f"{thing.__module__}:{name}"
-
-
-def _digest_old_sources() -> str | None:
-    """Return a digest of the packages' source, or None if a file is missing or newer than the process."""
-    paths = _list_source_files()
-    states = [path.stat() for path in paths]
-    if not paths or max(max(state.st_mtime, state.st_ctime) for state in states) > MAX_SOURCE_TIME:
-        return None
-    return _digest_files(paths)
-
-
-def digest_package_sources() -> str:
-    """Return a digest of the source of statmech, simulate and theory."""
-    return _digest_files(_list_source_files())
-
-
-def _list_source_files() -> tuple[Path, ...]:
-    """Return the source files of the packages, or no files if a package is missing."""
-    paths = [sorted((REPOSITORY_FOLDER / package).rglob("*.py")) for package in TRACED_PACKAGES]
-    return tuple(path for package in paths for path in package) if all(paths) else ()
-
-
-@cache
-def _digest_files(paths: tuple[Path, ...]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(REPOSITORY_FOLDER)} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
 
 
 def _describe_environment() -> list[str]:
@@ -385,16 +350,10 @@ def _list_jax_settings() -> list[str]:
 @cache
 def _list_versions() -> list[str]:
     """Return the versions of Python, and of the libraries that are called while a program is traced."""
-    return [sys.version, *(f"{name} {get_package_version(name)}" for name in TRACING_LIBRARIES)]
-
-
-@cache
-def get_package_version(name: str) -> str:
-    """Return the version of an installed package."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
+    return [
+        sys.version,
+        *(f"{name} {user_code_and_provenance.get_package_version(name)}" for name in TRACING_LIBRARIES),
+    ]
 
 
 def _get_platform() -> tuple[str, str]:

@@ -21,6 +21,8 @@ from typing import IO, Any
 from statmech.errors import StoreError, make_unwritable_file_error
 from statmech.runtime import operating_system
 
+MAX_COLUMNS, MAX_ENTRY_CHARACTERS = 10_000, 256  # in a NumPy array every string takes the memory of the longest
+
 
 def write_atomically(path: Path, content: bytes, named_by_user: bool = False) -> None:
     """Write a file atomically, and create its folders.
@@ -130,7 +132,7 @@ def find_special_files(folder: Path) -> Iterator[Path]:
 
 
 def get_file_signature(path: str | Path) -> tuple[int, ...]:
-    """Return numbers that change with a file: its device, inode, size and modification time.
+    """Return numbers that change with a regular file: its device, inode, size and modification time.
 
     Returns an empty tuple if the file does not exist.
     """
@@ -180,9 +182,6 @@ def _write_to_device(path: Path, content: bytes) -> None:
     operating_system.make_blocking(descriptor)
     with open(descriptor, "wb") as file:
         file.write(content)
-
-
-MAX_COLUMNS, MAX_ENTRY_CHARACTERS = 10_000, 256  # in a NumPy array every string takes the memory of the longest
 
 
 def read_csv_rows(path: Path, max_bytes: int) -> Iterator[list[str]]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from statmech.errors import StatmechError
 
 CHECKOUT_FOLDER = Path(__file__).resolve().parents[2]
+SHADOWABLE_PACKAGES = ("simulate", "theory", "figures")
 
 
 class MissingExtraError(StatmechError, ModuleNotFoundError):
@@ -58,10 +59,6 @@ def require_modules(feature: str, extra: str, *modules: str) -> None:
             raise MissingExtraError(f"{feature} needs {module}: {get_install_command(extra)}", name=module)
 
 
-SHADOWABLE_PACKAGES = ("simulate", "theory", "figures")
-INSTALLATION_FOLDER = Path(__file__).resolve().parents[2]
-
-
 class ShadowedError(StatmechError, ImportError):
     """Error for a user's file that hides one of our packages. The message names the file."""
 
@@ -71,14 +68,14 @@ def find_shadowing_file(package: str) -> Path | None:
     module = sys.modules.get(package)
     origin = getattr(find_spec(package), "origin", None) if module is None else getattr(module, "__file__", None)
     if origin is None or (
-        Path(origin).resolve().parent == INSTALLATION_FOLDER / package and _is_statmech_file(Path(origin))
+        Path(origin).resolve().parent == CHECKOUT_FOLDER / package and _is_statmech_file(Path(origin))
     ):
         return None
     return Path(origin)
 
 
 def _is_statmech_file(file: Path) -> bool:
-    """Return True if the first line of a file mentions statmech."""
+    """Return True if the first line of an installed file mentions statmech."""
     try:
         with open(file, encoding="utf-8", errors="replace") as source_file:
             return "statmech" in source_file.readline()
@@ -88,7 +85,7 @@ def _is_statmech_file(file: Path) -> bool:
 
 def format_shadow_message(package: str, file: Path) -> str:
     """Return a message that explains why a package is hidden, and the remedy."""
-    if file.resolve().parent == INSTALLATION_FOLDER / package:
+    if file.resolve().parent == CHECKOUT_FOLDER / package:
         problem = f"another package `{package}` was installed over the package of statmech, in {file.parent}"
         return f"{problem}: uninstall {package} and statmech, and install statmech again"
     user_file = file.parent if file.name == "__init__.py" else file

@@ -1,17 +1,14 @@
-"""Calls to the operating system with fallbacks, detection of forks, and pauses of garbage collection.
+"""Calls to the operating system with fallbacks, and detection of forks.
 
 Operating systems: Linux has all these calls, macOS lacks `prctl` and `sched_getaffinity`, and Windows has hardly any.
 
 Forks: a fork after JAX has started does not copy JAX's threads, and the child process would wait for these threads
 forever.
-
-Garbage collection: Python's collector is paused while a sweep creates many objects that stay in use.
 """
 
 from __future__ import annotations
 
 import errno
-import gc
 import math
 import os
 import signal
@@ -19,8 +16,8 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -228,15 +225,3 @@ def _mark_as_forked() -> None:
 
 
 register_after_fork(_mark_as_forked)
-
-
-@contextmanager
-def pause_garbage_collection() -> Iterator[None]:
-    """Open a context without garbage collection, since each full collection takes 0.1 s with all libraries loaded."""
-    active = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if active:
-            gc.enable()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from html import escape
 from typing import Any
 
 NOTEBOOK_UPDATE_SECONDS = 0.3
+
+
+ProgressCallback = Callable[[int, int], None]
 
 
 class SilentProgressBar:
@@ -56,7 +59,7 @@ class SilentProgressBar:
 
 
 def format_rate(rate: float) -> str:
-    """Format a rate per second or, if the rate is low, per minute or hour.
+    """Format a rate of progress per second or, if the rate is low, per minute or hour.
 
     >>> format_rate(1912.3), format_rate(0.51), format_rate(0.03), format_rate(1e-4)
     ('1,912/s', '0.51/s', '1.8/min', '0.36/h')
@@ -140,3 +143,25 @@ def _make_rich_progress() -> Any:
         TextColumn("{task.fields[bar].pace}", markup=False),
     )
     return Progress(*columns, console=Console(stderr=True))
+
+
+def make_progress_callback(bar: SilentProgressBar) -> Callable[[int, int], None]:
+    """Return a callback that advances a progress bar.
+
+    Until the first call, the bar reports that programs are compiled or loaded.
+    """
+    bar.show_part("compiling or loading programs")
+
+    def progress(completed: int, total: int) -> None:
+        bar.part = ""
+        bar.progress(completed, total)
+
+    return progress
+
+
+def report_progress(items: Iterable[Any], total: int, progress: ProgressCallback | None) -> Iterable[Any]:
+    """Yield the items, and call `progress(done, total)` after each item."""
+    for count, item in enumerate(items, 1):
+        yield item
+        if progress:
+            progress(count, total)

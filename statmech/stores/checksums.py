@@ -34,6 +34,8 @@ from statmech.stores.dataset import remove_figure
 
 CHECKSUMS_ATTRIBUTE, GROUP_METADATA_FILE = "sealed", "zarr.json"
 MAX_CHECKED_FILE_BYTES, MAX_GROUP_METADATA_BYTES = 2**32, 2**28
+FINGERPRINT_VARIABLE = "fingerprint"  # stored variable of a sweep, with one value per run
+MAX_WORDS_PER_BLOCK = 2**20  # limits the memory of temporary arrays
 
 
 def write_checksums(store: Path) -> None:
@@ -52,7 +54,7 @@ def write_checksums(store: Path) -> None:
 
 
 def check_regular_files(store: Path) -> None:
-    """Raise `StoreError` for a store that is or contains a link, a pipe or a device.
+    """Raise `StoreError` for a store that is or contains a link, a pipe or a device, which have no checksum.
 
     A link in an untrusted store may point anywhere. No file is read: checking 10,000 chunks takes 0.3 s.
     """
@@ -146,10 +148,6 @@ def _hash_file(path: Path) -> str:
         open(descriptor, "rb", closefd=False) as file,
     ):
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-FINGERPRINT_VARIABLE = "fingerprint"  # stored variable of a sweep, with one value per run
-MAX_WORDS_PER_BLOCK = 2**20  # limits the memory of temporary arrays
 
 
 def compute_fingerprint_salt(config: Mapping[str, Any], data: Mapping[str, str]) -> bytes:

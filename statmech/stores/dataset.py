@@ -14,7 +14,7 @@ same results.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ def encode_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode_attributes(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the values of attributes, the inverse of `encode_attributes`.
+    """Return the values of a dataset's attributes, the inverse of `encode_attributes`.
 
     Raises `ValueError` for strings that are not JSON of the right type, and for mappings with values that are not
     strings.
@@ -92,7 +92,7 @@ def _parse_json_attribute(name: str, text: object, kind: type) -> Any:
 
 
 def add_figure(config: dict[str, Any], figure: str | Composition | None) -> dict[str, Any]:
-    """Return a config with the figure of its folder, or unchanged if `figure` is None.
+    """Return the config for a dataset with the figure of its folder, or unchanged if `figure` is None.
 
     >>> add_figure({"seeds": 4, "key": 0, "rule": "hebb"}, "overlay")
     {'seeds': 4, 'key': 0, 'figure': 'overlay', 'rule': 'hebb'}
@@ -117,7 +117,7 @@ def list_config_differences(
     requested_name: str = "asked for",
     stored_name: str = "stored",
 ) -> list[str]:
-    """Return a line for each key that differs between two configs, except the figure.
+    """Return a line for each key that differs between the configs of two datasets, except the figure.
 
     >>> list_config_differences({"rule": "hebb", "seeds": 4}, {"rule": "hebb", "seeds": 2, "figure": "overlay"})
     ['  seeds: stored 2, asked for 4']
@@ -176,7 +176,7 @@ def fill_arrays(
     values: dict[str, np.ndarray],
     seeds: slice | None = None,
 ) -> None:
-    """Write the values of one parameter combination into arrays.
+    """Write the values of one parameter combination into the arrays of a dataset.
 
     If `seeds` selects some seeds, the values begin with an axis of seeds. For several combinations, `index` consists of
     arrays, and the values begin with an axis of combinations.
@@ -211,7 +211,7 @@ def scenario_from_dataset(dataset: xr.Dataset) -> Any:
 
 
 def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
-    """Return the names of variables and coordinates whose dimensions or type do not match a scenario."""
+    """Return the names of a dataset's variables and coordinates whose dimensions or type do not match a scenario."""
     seeds = {"seed": scenario.seeds} if "seed" in dataset.dims else {}
     sizes = {name: len(values) for name, values in scenario.recorded_coordinates.items()} | scenario.shape | seeds
     variables = {name: variable for name, variable in scenario.variables.items() if seeds or variable.in_theory}
@@ -226,86 +226,6 @@ def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> l
 
 def _normalise_dims(names: Any) -> tuple[Any, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def compute_student_order_parameters(
-    parallel: np.ndarray, perpendicular: np.ndarray, length: np.ndarray | None = None
-) -> dict[str, np.ndarray]:
-    r"""Compute R, length and generalization error of students, from their components relative to the teacher.
-
-    .. math:: R = a / l, \quad l = \sqrt{a^2 + b^2}, \quad \epsilon_g = \arctan(b / a) / \pi
-
-    Parameters
-    ----------
-    parallel, perpendicular
-        Lengths a and b of the components parallel and perpendicular to the teacher, of any shape; b >= 0.
-    length
-        l, if it is known more exactly than by this formula.
-
-    Returns
-    -------
-    Arrays of the same shape; R is NaN for a student of length 0.
-
-    >>> parameters = compute_student_order_parameters(np.array(1.0), np.array(1.0))
-    >>> {name: float(value.round(3)) for name, value in parameters.items()}
-    {'R': 0.707, 'length': 1.414, 'eps_g': 0.25}
-    """
-    length = np.hypot(parallel, perpendicular) if length is None else length
-    return {"R": parallel / length, "length": length, "eps_g": np.arctan2(perpendicular, parallel) / np.pi}
-
-
-def compute_ensemble_order_parameters(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> dict[str, np.ndarray]:
-    r"""Compute order parameters and errors of an ensemble, from the students' components relative to the teacher.
-
-    The error of the majority vote depends on more than pairs of students, and is computed elsewhere.
-
-    Parameters
-    ----------
-    parallel
-        Components :math:`a_k` parallel to the teacher, of shape (..., t, K).
-    perpendicular_gram
-        The Gram matrix of the components perpendicular to the teacher, of shape (..., t, K, K).
-
-    Returns
-    -------
-    R, q (a student's mean over the others), length and eps_g, of shape (..., t, K), and eps_g of the weight mean,
-    (..., t).
-    """
-    K = parallel.shape[-1]
-    perpendicular_squared = np.diagonal(perpendicular_gram, axis1=-2, axis2=-1)
-    student = compute_student_order_parameters(parallel, np.sqrt(perpendicular_squared))
-    length = student["length"]
-    pairs = parallel[..., :, None] * parallel[..., None, :] + perpendicular_gram
-    q = pairs / (length[..., :, None] * length[..., None, :])
-    mean_overlap = (q.sum(axis=-1) - 1) / (K - 1) if K > 1 else np.full(parallel.shape, np.nan)
-    mean_perpendicular = np.sqrt(np.maximum(perpendicular_gram.sum(axis=(-2, -1)), 0.0))
-    weight_mean = np.arctan2(mean_perpendicular, parallel.sum(axis=-1)) / np.pi
-    return {**student, "q": mean_overlap, "eps_g_weight_mean": weight_mean}
-
-
-def make_gram_matrix(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> np.ndarray:
-    """Return the Gram matrices (..., K+1, K+1) of teacher and students.
-
-    The students are given by their components parallel to the teacher, and by the Gram matrix of the perpendicular
-    components.
-    """
-    students = parallel[..., :, None] * parallel[..., None, :] + perpendicular_gram
-    K = parallel.shape[-1]
-    gram = np.ones((*parallel.shape[:-1], K + 1, K + 1))
-    gram[..., 0, 1:] = gram[..., 1:, 0] = parallel
-    gram[..., 1:, 1:] = students
-    return gram
-
-
-ProgressCallback = Callable[[int, int], None]
-
-
-def report_progress(items: Iterable[Any], total: int, progress: ProgressCallback | None) -> Iterable[Any]:
-    """Yield the items, and call `progress(done, total)` after each item."""
-    for count, item in enumerate(items, 1):
-        yield item
-        if progress:
-            progress(count, total)
 
 
 def _make_axis_label(value: Any) -> Any:

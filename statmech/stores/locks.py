@@ -62,7 +62,7 @@ def _try_lock(file: IO[str], lock_path: Path) -> bool:
 
 
 def _is_open_file_at(file: IO[str], path: Path) -> bool:
-    """Return False if the previous owner has removed the file since it was opened."""
+    """Return False if the previous owner of the lock has removed its file since it was opened."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat(follow_symlinks=False))
     except OSError:

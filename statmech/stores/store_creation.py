@@ -19,6 +19,7 @@ from statmech.errors import DamagedStoreError, StatmechError, make_unreadable_st
 from statmech.keys.figure_key import FigureKeyValue
 from statmech.keys.scenario import AbstractScenario
 from statmech.kinds.selection_and_vocabulary import scenario_from
+from statmech.runtime.user_code_and_provenance import provenance
 from statmech.stores import checksums
 from statmech.stores.checksums import FINGERPRINT_VARIABLE
 from statmech.stores.dataset import (
@@ -29,8 +30,7 @@ from statmech.stores.dataset import (
     list_config_differences,
     make_coordinates,
 )
-from statmech.stores.sweep_size import Chunk, compute_chunk_lengths
-from statmech.stores.sweep_store import SweepStore
+from statmech.stores.sweep_chunks import Chunk, SweepStore, compute_chunk_lengths
 from statmech.stores.zarr_store import (
     DONE_STATE,
     FAILED_STATE,
@@ -39,7 +39,6 @@ from statmech.stores.zarr_store import (
     RUN_VERSION_VARIABLE,
     consolidate_store,
     ignore_zarr_warnings,
-    provenance,
 )
 
 GridIndex = tuple[int, ...]
@@ -149,7 +148,7 @@ def check_variable_forms(store: SweepStore, scenario: AbstractScenario) -> None:
 
 
 def is_extension(new: AbstractScenario, old: dict[str, Any]) -> bool:
-    """Return True if a scenario adds axis values or seeds to the `old` config and omits nothing."""
+    """Return True if a scenario extends the store of the `old` config by axis values or seeds and omits nothing."""
     if not list_config_differences(new.config(), old):
         return False
     before = scenario_from(old)
@@ -194,7 +193,7 @@ def _list_earlier_provenances(old: SweepStore | None) -> list[dict[str, Any]]:
 def _copy_chunk(
     old: SweepStore, old_states: np.ndarray, new: SweepStore, chunk: Chunk, sources: dict[GridIndex, GridIndex]
 ) -> None:
-    """Copy the runs of one chunk. `sources` maps indices of the new grid to indices of the old grid."""
+    """Copy the runs of one chunk into an extended store. `sources` maps indices of the new grid to the old grid."""
     seeds = slice(chunk.seeds.start, min(chunk.seeds.stop, old.state.shape[-1]))
     if seeds.start >= seeds.stop:
         return
@@ -283,7 +282,7 @@ class _VariableForm(NamedTuple):
 def _compute_variable_form(
     scenario: AbstractScenario, inner: tuple[str, ...], missing: Any, lengths: tuple[int, ...]
 ) -> _VariableForm:
-    """Return the form of a variable with these inner dimensions, in chunks of these lengths."""
+    """Return the form of a variable in a new store with these inner dimensions, in chunks of these lengths."""
     recorded = {name: len(values) for name, values in scenario.recorded_coordinates.items()}
     sizes = recorded | {"seed": scenario.seeds} | scenario.shape
     dims = (*scenario.shape, "seed", *inner)

@@ -22,17 +22,17 @@ from statmech.runtime.files import check_replaceable, open_regular_text_file
 from statmech.runtime.progress_bar import format_rate
 from statmech.stores.checksums import check_regular_files, find_corrupted_files
 from statmech.stores.locks import find_writing_process
-from statmech.stores.shards import list_absent_shards, list_stores
-from statmech.stores.sweep_size import Chunk
-from statmech.stores.sweep_store import (
+from statmech.stores.sweep_chunks import (
     DONE_STATE,
     FAILED_STATE,
     MISSING_STATE,
     RUN_STATE_VARIABLE,
+    Chunk,
     SweepStore,
     count_states,
     open_stores,
 )
+from statmech.stores.zarr_store import list_absent_shards, list_stores
 
 Event = dict[str, Any]
 REQUIRED_EVENT_KEYS: dict[str, dict[str, type]] = {  # keys that readers of each event require, with their types
@@ -43,6 +43,7 @@ REQUIRED_EVENT_KEYS: dict[str, dict[str, type]] = {  # keys that readers of each
 }
 LOG_TIME_FORMAT = "%Y-%m-%dT%H:%M:%S"
 EventListener = Callable[[Event], None]
+MAX_LISTED_RUNNING_CHUNKS = MAX_LISTED_SHARDS = 20
 
 
 class StoreLog:
@@ -111,9 +112,6 @@ def _parse_event(line: str) -> Event | None:
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return event if all(isinstance(event.get(name), kind) for name, kind in needed.items()) else None
-
-
-MAX_LISTED_RUNNING_CHUNKS = MAX_LISTED_SHARDS = 20
 
 
 def read_status(folder: Path) -> dict[str, Any]:
@@ -206,7 +204,7 @@ class Verification(NamedTuple):
         return not (self.faults or self.unverified)
 
     def lines(self) -> list[str]:
-        """Return lines of text: faults first, then a summary of the stores read."""
+        """Return the verification as lines of text: faults first, then a summary of the stores read."""
         old_store_message = (
             "was made before runs had fingerprints: checksums hold, but a chunk in the wrong place would not be found"
         )
@@ -267,7 +265,7 @@ def verify_results(result: Path) -> Verification:
 
 
 def _open_sweep_store(path: Path) -> SweepStore | None:
-    """Return the store of a sweep, or None for a store written in one piece.
+    """Return the store of a sweep for its verification, or None for a store written in one piece.
 
     Checksums cover all files of a store that was written in one piece.
     """

@@ -1,27 +1,34 @@
-"""Results on disk: Zarr stores that contain their config and are either complete or absent."""
+"""Results on disk: Zarr stores that contain their config and are either complete or absent.
+
+A simulation may be spread over several stores, each written by one process. The store of such a shard,
+`simulation.2-of-4.zarr`, has the coordinates of the entire sweep, and the runs that its process has simulated. Readers
+combine all stores in a folder, including `simulation.zarr`: a run is done if one of the stores has it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
-import os
-import platform
+import re
 import shutil
-import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from statmech.errors import DamagedStoreError, StoreError, make_unreadable_store_error, make_unwritable_file_error
+from statmech.errors import (
+    DamagedStoreError,
+    StoreError,
+    format_option,
+    get_running_command_name,
+    make_unreadable_store_error,
+    make_unwritable_file_error,
+)
 from statmech.keys.figure_key import FigureKeyValue
 from statmech.keys.scenario import AbstractScenario
-from statmech.running_command import format_option, get_running_command_name
-from statmech.runtime import user_code
-from statmech.runtime.compiled_programs import REPOSITORY_FOLDER, digest_package_sources, get_package_version
-from statmech.runtime.operating_system import get_processor_name
+from statmech.runtime.user_code_and_provenance import get_recorded_version, provenance, record_replaced_functions
 from statmech.stores import checksums
 from statmech.stores.checksums import FINGERPRINT_VARIABLE, compute_fingerprint_salt, compute_fingerprints
 from statmech.stores.dataset import (
@@ -32,19 +39,20 @@ from statmech.stores.dataset import (
     find_invalid_variables,
     list_config_differences,
 )
-from statmech.stores.shards import list_stores
 
 if TYPE_CHECKING:
     import xarray as xr
 
-RUN_STATE_VARIABLE = "state"  # stored variable with the state of each run (`statmech.stores.sweep_store`)
+
+MAX_SHARDS = 99_999
+SHARD_NAME_PATTERN = re.compile(r"\.([1-9]\d{0,4})-of-([1-9]\d{0,4})\.zarr$")
+
+
+RUN_STATE_VARIABLE = "state"  # stored variable with the state of each run (`statmech.stores.sweep_chunks`)
 STORE_ID_ATTRIBUTE = "store"  # distinguishes stores of the same config
 MISSING_STATE, DONE_STATE, FAILED_STATE = 0, 1, 2
 RUN_VERSION_VARIABLE = "made_by"  # stored variable with the index of the version that computed each run
-VERSION_PROVENANCE_KEYS = ("commit", "versions")  # entries of a provenance that identify a version
 TEXT_ATTRIBUTES = ("commit", "machine", "python", "source")
-ROUNDING_ENV_VARIABLES = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables that change the last digits
-RECORDED_PACKAGES = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 
 
 def save(dataset: xr.Dataset, path: Path, figure: FigureKeyValue = None) -> None:
@@ -127,7 +135,7 @@ def load(path: str | Path) -> xr.Dataset:
 
 
 def _load_single_store(path: Path) -> xr.Dataset:
-    """Read one store into memory, with the states of its runs."""
+    """Read one Zarr store into memory, with the states of its runs."""
     import xarray as xr
 
     if not path.is_dir():
@@ -204,7 +212,7 @@ def list_provenances(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def check_attribute_types(attrs: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if an attribute does not have the type that its readers expect."""
+    """Raise `ValueError` if an attribute of a Zarr store does not have the type that its readers expect."""
     config_from_attributes(attrs)
     values = decode_attributes(attrs)
     for version in (values, *values.get("earlier", [])):
@@ -297,7 +305,7 @@ def describe_changed_code(path: Path, stored: AbstractScenario, recorded: dict[s
     """Return the message for a result computed by other user code, or an empty string."""
     if recorded is None:  # an early version did not record the code
         return ""
-    user_code.record_replaced_functions()
+    record_replaced_functions()
     current = stored.user_code_digests()
     changed = sorted(name for name in current | recorded if current.get(name) != recorded.get(name))
     if not changed:
@@ -329,49 +337,37 @@ def get_recomputation_hint(path: Path) -> str:
     return f"`{command.format(path.parent)}` computes it again"
 
 
-def provenance() -> dict[str, Any]:
-    """Return the provenance of a result: versions, commit of a checkout, and machine.
+def get_shard_path(path: Path, shard: tuple[int, int]) -> Path:
+    """Return the store of shard (k, n) of the simulation at `path`, or `path` itself for a single shard.
 
-    The machine includes the settings that change the last digits of results.
-
-    Returns
-    -------
-    dict
-        Attributes of a dataset.
-
-    Examples
-    --------
-    >>> {"commit", "machine", "versions"} <= set(provenance())
-    True
+    >>> get_shard_path(Path("simulation.zarr"), (2, 4)).name, get_shard_path(Path("simulation.zarr"), (1, 1)).name
+    ('simulation.2-of-4.zarr', 'simulation.zarr')
     """
-    return {
-        "commit": _describe_commit(),
-        "versions": {name: get_package_version(name) for name in RECORDED_PACKAGES},
-        "python": platform.python_version(),
-        "machine": _describe_machine(),
-        "Conventions": "ACDD-1.3",
-    }
+    k, n = shard
+    return path if n == 1 else path.with_name(f"{path.stem}.{k}-of-{n}.zarr")
 
 
-def get_recorded_version(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of a provenance that identify the version."""
-    return {name: provenance.get(name) for name in VERSION_PROVENANCE_KEYS}
+def list_stores(path: Path) -> list[Path]:
+    """Return the existing stores of the simulation at `path`: itself and its shards."""
+    shards = [store for store in path.parent.glob(f"{glob.escape(path.stem)}.*-of-*.zarr") if _get_shard(store)]
+    return [store for store in (path, *sorted(shards, key=_get_shard)) if store.exists() or store.is_symlink()]
 
 
-def is_running_version(recorded: Mapping[str, Any]) -> bool:
-    """Return True if a provenance records the running version."""
-    return get_recorded_version(recorded) == get_recorded_version(provenance())
+def list_absent_shards(stores: Iterable[Path]) -> list[str]:
+    """Return the shards without a store next to the shards in `stores`.
 
-
-def format_version(provenance: Mapping[str, Any]) -> str:
-    """Return the version in a provenance as text.
-
-    >>> format_version({"commit": "4d1c2e7", "versions": {"statmech": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6"}})
-    'statmech 0.1.0 (4d1c2e7), jax 0.10.2, numpy 2.4.6'
+    >>> list_absent_shards([Path("simulation.zarr"), Path("simulation.2-of-3.zarr")])
+    ['1 of 3', '3 of 3']
     """
-    commit, versions = provenance.get("commit"), provenance.get("versions", {})
-    statmech_version, *other_versions = (f"{name} {versions.get(name, '?')}" for name in ("statmech", "jax", "numpy"))
-    return ", ".join([f"{statmech_version} ({commit})" if commit else statmech_version, *other_versions])
+    shards = {shard for shard in map(_get_shard, stores) if shard}
+    counts = sorted({shard[0] for shard in shards})
+    return [f"{k} of {n}" for n in counts for k in range(1, n + 1) if (n, k) not in shards]
+
+
+def _get_shard(store: Path) -> tuple[int, ...]:
+    """Return the numbers (n, k) in the name of a shard's store, or an empty tuple for another name."""
+    match = SHARD_NAME_PATTERN.search(store.name)
+    return (int(match[2]), int(match[1])) if match else ()
 
 
 def consolidate_store(store: Path) -> None:
@@ -406,47 +402,3 @@ def ignore_zarr_warnings() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification.*")
         warnings.filterwarnings("ignore", message=".*not part in the Zarr format 3 specification.*")
         yield
-
-
-@cache
-def _describe_machine() -> str:
-    """Return the system, the processor and the settings that determine the last digits of results."""
-    parts = (f"{platform.system()} {platform.machine()}", get_processor_name(), f"{os.cpu_count()} cores")
-    settings = (f"{name}={os.environ[name]}" for name in ROUNDING_ENV_VARIABLES if os.environ.get(name))
-    return ", ".join([*filter(None, parts), *settings])
-
-
-@cache
-def _describe_commit() -> str:
-    """Return the commit of our checkout, with a digest of its source if it is modified.
-
-    An installed package has a digest alone. Only a repository at the root of our source is used. A repository further
-    up, such as a project whose virtual environment contains this package, has commits of other code.
-    """
-    tracked = (REPOSITORY_FOLDER / ".git").exists() and _run_git("ls-files", "statmech/__init__.py")
-    commit = _run_git("describe", "--always", "--dirty", "--exclude=*") if tracked else ""
-    if commit and not commit.endswith("-dirty"):
-        return commit
-    return f"{commit or 'source'}-{digest_package_sources()[:8]}"
-
-
-def _run_git(*arguments: str) -> str:
-    """Return the output of git in our checkout, empty if it fails.
-
-    Variables such as GIT_DIR, which git sets for its hooks, would name another repository. A relative entry of PATH
-    is relative to the checkout: the current folder may contain a `git` of somebody else.
-    """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        process = subprocess.run(
-            ["git", *arguments],
-            cwd=REPOSITORY_FOLDER,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return "" if process.returncode else process.stdout.strip()

@@ -72,7 +72,7 @@ from statmech.numerics.orthants import (
     safe_ratio,
     safe_sqrt,
 )
-from statmech.runtime.user_code import reset_inherited_attributes
+from statmech.runtime.user_code_and_provenance import reset_inherited_attributes
 
 GAUSSIAN_AVERAGE_METHODS = ("I2", "I3", "I4", "J2", "J2_along", "given", "S2", "S3", "S4")
 OVERRIDE_RESET_ATTRIBUTES = ("kinks", "equation", "has_closed_forms", "odd", *GAUSSIAN_AVERAGE_METHODS)

@@ -87,7 +87,7 @@ from statmech.numerics.gaussian import (
     x_minus_sin,
 )
 from statmech.parameters.parameter_fields import parameter
-from statmech.runtime.user_code import reset_inherited_attributes
+from statmech.runtime.user_code_and_provenance import reset_inherited_attributes
 
 GAUSSIAN_ARGUMENT_CUTOFF = 9.0  # exp(-9^2 / 2) is negligible
 POSTERIOR_CUTOFF = 8.5  # posterior standard deviations

@@ -158,6 +158,75 @@ def _find_power_of_two_scales(squares: np.ndarray) -> np.ndarray:
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)
 
 
+def compute_student_order_parameters(
+    parallel: np.ndarray, perpendicular: np.ndarray, length: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    r"""Compute R, length and generalization error of students, from their components relative to the teacher.
+
+    .. math:: R = a / l, \quad l = \sqrt{a^2 + b^2}, \quad \epsilon_g = \arctan(b / a) / \pi
+
+    Parameters
+    ----------
+    parallel, perpendicular
+        Lengths a and b of the components parallel and perpendicular to the teacher, of any shape; b >= 0.
+    length
+        l, if it is known more exactly than by this formula.
+
+    Returns
+    -------
+    Arrays of the same shape; R is NaN for a student of length 0.
+
+    >>> parameters = compute_student_order_parameters(np.array(1.0), np.array(1.0))
+    >>> {name: float(value.round(3)) for name, value in parameters.items()}
+    {'R': 0.707, 'length': 1.414, 'eps_g': 0.25}
+    """
+    length = np.hypot(parallel, perpendicular) if length is None else length
+    return {"R": parallel / length, "length": length, "eps_g": np.arctan2(perpendicular, parallel) / np.pi}
+
+
+def compute_ensemble_order_parameters(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> dict[str, np.ndarray]:
+    r"""Compute order parameters and errors of an ensemble, from the students' components relative to the teacher.
+
+    The error of the majority vote depends on more than pairs of students, and is computed elsewhere.
+
+    Parameters
+    ----------
+    parallel
+        Components :math:`a_k` parallel to the teacher, of shape (..., t, K).
+    perpendicular_gram
+        The Gram matrix of the components perpendicular to the teacher, of shape (..., t, K, K).
+
+    Returns
+    -------
+    R, q (a student's mean over the others), length and eps_g, of shape (..., t, K), and eps_g of the weight mean,
+    (..., t).
+    """
+    K = parallel.shape[-1]
+    perpendicular_squared = np.diagonal(perpendicular_gram, axis1=-2, axis2=-1)
+    student = compute_student_order_parameters(parallel, np.sqrt(perpendicular_squared))
+    length = student["length"]
+    pairs = parallel[..., :, None] * parallel[..., None, :] + perpendicular_gram
+    q = pairs / (length[..., :, None] * length[..., None, :])
+    mean_overlap = (q.sum(axis=-1) - 1) / (K - 1) if K > 1 else np.full(parallel.shape, np.nan)
+    mean_perpendicular = np.sqrt(np.maximum(perpendicular_gram.sum(axis=(-2, -1)), 0.0))
+    weight_mean = np.arctan2(mean_perpendicular, parallel.sum(axis=-1)) / np.pi
+    return {**student, "q": mean_overlap, "eps_g_weight_mean": weight_mean}
+
+
+def make_gram_matrix(parallel: np.ndarray, perpendicular_gram: np.ndarray) -> np.ndarray:
+    """Return the Gram matrices (..., K+1, K+1) of teacher and students.
+
+    The students are given by their components parallel to the teacher, and by the Gram matrix of the perpendicular
+    components.
+    """
+    students = parallel[..., :, None] * parallel[..., None, :] + perpendicular_gram
+    K = parallel.shape[-1]
+    gram = np.ones((*parallel.shape[:-1], K + 1, K + 1))
+    gram[..., 0, 1:] = gram[..., 1:, 0] = parallel
+    gram[..., 1:, 1:] = students
+    return gram
+
+
 def factorise_gram(gram: np.ndarray) -> np.ndarray:
     """Return a lower triangular C (n, n) with C C^T equal to a Gram matrix, which can be singular.
 

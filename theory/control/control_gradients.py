@@ -43,7 +43,7 @@ from statmech.errors import SolverError
 from statmech.numerics.gaussian import Array
 from statmech.parameters.schedules_and_controls import TimeSegments, interpolation_weights
 from statmech.runtime.compiled_programs import SEQUENTIAL_EXECUTION_OPTIONS, CachedProgram
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 
 MAX_CONTROL_TIME_STEP = 0.1
 RUNGE_KUTTA_TIMES = np.array([0.0, 0.5, 1.0])  # in units of the step

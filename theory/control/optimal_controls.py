@@ -68,7 +68,7 @@ from statmech.parameters.schedules_and_controls import (
     OptimalControlOptions,
     TimeSegments,
 )
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import count_cores
 from statmech.stores.dataset import scenario_from_dataset
 from statmech.students.rules import Rule, RuleAverages

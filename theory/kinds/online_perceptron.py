@@ -12,10 +12,10 @@ from statmech.keys.time_dependent_keys import count_steps
 from statmech.keys.variables import BIAS_SUFFIX, LOCAL_FIELD_DESCRIPTIONS
 from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_perceptron import Scenario
-from statmech.runtime.devices import has_jax
-from statmech.stores.dataset import compute_ensemble_order_parameters, make_gram_matrix
+from statmech.runtime.jax_and_blas_settings import has_jax
 from statmech.students import student_geometry
 from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
+from statmech.students.student_geometry import compute_ensemble_order_parameters, make_gram_matrix
 from theory.online import anisotropic_inputs
 from theory.online.ensemble_errors import compute_vote_error
 from theory.online.student_states import Students

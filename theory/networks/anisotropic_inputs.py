@@ -36,7 +36,7 @@ from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network import NetworkCell
 from statmech.numerics.gaussian import Array
 from statmech.runtime.compiled_programs import cached_program
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from theory.networks.order_parameter_equations import (
     APPROXIMATE_RTOL,

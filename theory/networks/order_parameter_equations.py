@@ -83,7 +83,7 @@ from statmech.numerics.gaussian import Array
 from statmech.numerics.orthants import safe_ratio
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.runtime.compiled_programs import OLD_FUSION_OPTIONS, CachedProgram
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.activations import (
     choose_smooth_lattice_spacing,

@@ -39,7 +39,7 @@ from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network import NetworkCell
 from statmech.numerics.gaussian import Array, get_legendre_rule
 from statmech.runtime.compiled_programs import fast_compiled_program
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.students.activations import Erf, Linear
 from theory.networks.order_parameter_equations import MAX_NETWORK_BATCH_SIZE, make_solution_key
 from theory.numerics.batch_integration import integrate, pad_times, pad_with_last_member, solve_in_batches

@@ -56,7 +56,7 @@ from statmech.kinds.network import Network, NetworkCell
 from statmech.numerics.gaussian import Array, get_legendre_rule
 from statmech.parameters.parameter_fields import get_real_parameter_family
 from statmech.runtime.compiled_programs import cached_program, fast_compiled_program, set_up_compilation_cache
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.activations import Erf
 from theory.networks.order_parameter_equations import (

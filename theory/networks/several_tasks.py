@@ -30,7 +30,7 @@ from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network_tasks import NetworkTaskCell
 from statmech.numerics.gaussian import Array
 from statmech.runtime.compiled_programs import cached_program
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.activations import ensure_gaussian_averages
 from statmech.students.network_error import generalization_error

@@ -34,7 +34,7 @@ from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network import Network, NetworkCell
 from statmech.numerics.gaussian import Array
 from statmech.runtime.compiled_programs import fast_compiled_program, set_up_compilation_cache
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.stores.dataset import make_empty_dataset
 from theory.networks.order_parameter_equations import (

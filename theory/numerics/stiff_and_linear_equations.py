@@ -19,8 +19,8 @@ from itertools import pairwise
 import numpy as np
 
 from statmech.errors import SolverError
+from statmech.inputs.covariance_modes import is_chart_accuracy_active
 from statmech.numerics.gaussian import get_legendre_rule
-from statmech.runtime.devices import is_chart_accuracy_active
 
 NODES = 12  # per panel
 LAST_LEGENDRE_COEFFICIENT_TOL = 1e-7

@@ -62,7 +62,7 @@ from statmech.kinds.online_learning import OnlineCell
 from statmech.numerics.gaussian import Array, one_minus_cos
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.runtime.compiled_programs import cached_program
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.rules import Rule, RuleAverages
 from statmech.students.student_geometry import angle_between_students, angle_from_components

@@ -75,7 +75,7 @@ from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.compiled_programs import cached_program
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.students.ensemble_vote import majority_vote_error
 from statmech.students.rules import Rule
 from statmech.students.student_geometry import angle_from_versine

@@ -33,7 +33,7 @@ import numpy as np
 from statmech.convex.gaussian_clusters import TwoClusters
 from statmech.kinds.online_learning import OnlineCell
 from statmech.numerics.gaussian import GAUSSIAN_CUTOFF, make_clipped_composite_rule, normal_cdf, normal_density
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.rules import Rule
 from theory.numerics.stiff_and_linear_equations import integrate_stiff_equations

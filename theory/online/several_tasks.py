@@ -34,7 +34,7 @@ from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.compiled_programs import fast_compiled_program
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.runtime.operating_system import record_jax_use
 from statmech.students.rules import Rule, RuleAverages
 from statmech.students.student_geometry import angle_from_versine

@@ -34,7 +34,7 @@ from statmech.kinds.online_perceptron import Scenario
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.parameters.schedules_and_controls import TimeDependence
-from statmech.runtime.devices import use_cpu_double_precision
+from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.stores.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
 from statmech.students.student_geometry import angle_from_versine
 from theory.online.order_parameter_equations import compute_rule_averages, solve_cells

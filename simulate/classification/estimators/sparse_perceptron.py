@@ -43,7 +43,7 @@ from simulate.classification.estimators.linear_classifiers import (
     drop_zero_weight_examples,
     format_python_value,
 )
-from statmech.runtime.devices import use_one_blas_thread
+from statmech.runtime.jax_and_blas_settings import use_one_blas_thread
 
 MAX_CV_STAGES = 1000  # a table with thousands of columns would otherwise allow thousands of stages
 CV_NOTICE_SECONDS = 30.0  # CPU time; slower cross-validations report their progress in a single warning

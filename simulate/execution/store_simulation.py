@@ -1,7 +1,7 @@
 """Simulation of a scenario into a store, and recomputation of stored runs.
 
 Simulation proceeds chunk by chunk, and an interrupted run can be resumed. One process writes a store. Several processes
-share a sweep as shards, each with a store of its own (`statmech.stores.shards`).
+share a sweep as shards, each with a store of its own (`list_stores` in `statmech.stores.zarr_store`).
 
 Recomputation: samples of every version are simulated again and compared bit by bit. Checksums and fingerprints show
 that a number has not changed since it was written. Only recomputation shows that today's code, with the user's files of
@@ -18,7 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simulate.execution.chunks import get_states_to_simulate, open_buffers, simulate_chunks, simulate_in_child_processes
+from simulate.execution.chunk_simulation import (
+    get_states_to_simulate,
+    open_buffers,
+    simulate_chunks,
+    simulate_in_child_processes,
+)
 from simulate.execution.work_units import (
     Simulator,
     check_can_simulate,
@@ -33,10 +38,11 @@ from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import Cell
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.runtime.compiled_programs import set_up_compilation_cache
+from statmech.runtime.progress_bar import ProgressCallback
+from statmech.runtime.user_code_and_provenance import format_version, provenance
 from statmech.stores.checksums import check_regular_files
-from statmech.stores.dataset import FIGURE_KEY, ProgressCallback, list_config_differences
+from statmech.stores.dataset import FIGURE_KEY, list_config_differences
 from statmech.stores.locks import find_writing_process, lock_store
-from statmech.stores.shards import get_shard_path, list_stores
 from statmech.stores.store_creation import (
     check_variable_forms,
     create_store,
@@ -46,22 +52,25 @@ from statmech.stores.store_creation import (
     repair_metadata,
 )
 from statmech.stores.store_status import EventListener, StoreLog, describe_chunk
-from statmech.stores.sweep_size import Chunk, compute_chunk_lengths
-from statmech.stores.sweep_store import (
+from statmech.stores.sweep_chunks import (
     FAILED_STATE,
     MISSING_STATE,
     UNKNOWN_VERSION_INDEX,
+    Chunk,
     SweepStore,
+    compute_chunk_lengths,
     count_states,
 )
 from statmech.stores.zarr_store import (
     DONE_STATE,
     describe_changed_inputs,
     describe_other_config,
-    format_version,
     get_replacement_hint,
-    provenance,
+    get_shard_path,
+    list_stores,
 )
+
+ChunkSimulator = Callable[[SweepStore, list[Chunk], bool, StoreLog], Iterator[Chunk]]  # yields written chunks
 
 
 class Recomputation(NamedTuple):
@@ -73,7 +82,7 @@ class Recomputation(NamedTuple):
 
 
 def recompute(path: Path, max_cells: int) -> Recomputation:
-    """Recompute the runs of up to `max_cells` random parameter combinations of every version in the store.
+    """Simulate stored runs again, of up to `max_cells` random parameter combinations of every version in the store.
 
     Parameters
     ----------
@@ -91,7 +100,7 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
     --------
     >>> import tempfile
     >>> from statmech import Scenario
-    >>> from simulate.execution.store_runs import run_into
+    >>> from simulate.execution.store_simulation import run_into
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "simulation.zarr"
     ...     _ = run_into(path, Scenario(rule="hebb", N=20, t=[1], seeds=4))
@@ -128,7 +137,7 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
 
 
 def _draw_run_samples(store: SweepStore, max_cells: int, seeds_together: int) -> Iterator[tuple[Chunk, int]]:
-    """Draw random samples of stored runs, and yield each with its version.
+    """Draw random samples of stored runs to simulate again, and yield each with its version.
 
     A sample has one parameter combination and the seeds that are simulated together.
     """
@@ -156,7 +165,7 @@ def _find_done_runs_of_version(store: SweepStore, chunk: Chunk, version: int) ->
 def _find_differing_variables(
     simulator: Simulator, cell: Cell, sample: Chunk, stored: dict[str, np.ndarray], is_done: np.ndarray
 ) -> Iterator[str]:
-    """Simulate a sample again, and yield the names of differing variables or the error raised."""
+    """Simulate a sample of stored runs again, and yield the names of differing variables or the error raised."""
     wrong = set[str]()
     for _, results in run_units(simulator, simulator.prepare_units([cell], sample.seeds)):
         if isinstance(results, Exception):
@@ -175,9 +184,6 @@ def _find_differing_variables(
                     wrong.add(name)
     if wrong:
         yield ", ".join(sorted(wrong))
-
-
-ChunkSimulator = Callable[[SweepStore, list[Chunk], bool, StoreLog], Iterator[Chunk]]  # yields written chunks
 
 
 class Outcome(NamedTuple):
@@ -289,7 +295,7 @@ class StoreRun:
     )  # numbers of chunks that may have killed the last two runs
 
     def open_other_stores(self, paths: list[Path]) -> None:
-        """Open the other stores of this simulation, or delete them for a fresh run of the entire sweep.
+        """Open the other stores of a simulation before it runs, or delete them for a fresh run of the entire sweep.
 
         Raises `StoreError` for another config, data or code. Another shard may still have fewer values or seeds.
         """
@@ -311,7 +317,7 @@ class StoreRun:
                     self.other_stores += [] if changed else [store]
 
     def open(self) -> SweepStore:
-        """Open the store, creating it if it is missing, and extending it if the scenario has grown."""
+        """Open the store of a simulation before it runs, creating it if it is missing, and extending it if needed."""
         path, scenario, log = self.path, self.scenario, self.log
         recover_interrupted_replacement(path)
         if self.fresh or not (path.exists() or path.is_symlink()):
@@ -337,7 +343,7 @@ class StoreRun:
         )
 
     def _list_extensions(self, store: SweepStore) -> list[str]:
-        """Return a line for each key that this sweep extends, or nothing for the same sweep.
+        """Return a line for each key that a simulation extends in its store, or nothing for the same sweep.
 
         Raises `StoreError` if the store has another config, data or code, so that no runs may be added.
         """
@@ -350,7 +356,7 @@ class StoreRun:
         return changed
 
     def plan_chunks(self, store: SweepStore) -> list[Chunk]:
-        """Return this shard's chunks that have runs to simulate, including corrupted chunks."""
+        """Return the chunks that a simulation into a store has to run for its shard, including corrupted chunks."""
         k, n = self.shard
         self.suspect_chunk_numbers = self.log.find_repeated_crash_chunks()
         self.chunks = [chunk for chunk in store.list_chunks() if chunk.number % n == k - 1]
@@ -371,7 +377,7 @@ class StoreRun:
         return todo
 
     def _is_done_elsewhere(self, chunk: Chunk) -> bool:
-        """Return True if another store has all runs of a chunk, and they are intact."""
+        """Return True if a simulation can skip a chunk, because another store has all its runs intact."""
         for store in self.other_stores:
             states = store.read_states(chunk)
             if (states == DONE_STATE).all() and not store.faults(chunk, states):
@@ -379,7 +385,7 @@ class StoreRun:
         return False
 
     def run(self, store: SweepStore, todo: list[Chunk]) -> None:
-        """Simulate and write chunks. Suspect chunks come first, each in a process of its own."""
+        """Simulate the planned chunks into the store. Suspect chunks come first, each in a process of its own."""
         suspects = [chunk for chunk in todo if chunk.number in self.suspect_chunk_numbers]
         for chunk in simulate_in_child_processes(store, suspects, self.again, self.log):
             todo.remove(chunk)
@@ -394,14 +400,14 @@ class StoreRun:
             self._report_progress()
 
     def log_final_counts(self, store: SweepStore) -> Outcome:
-        """Log and return the final counts of the runs of the sweep or shard."""
+        """Log and return the final counts of runs after a simulation of the sweep or shard into its store."""
         counts = count_states([store, *self.other_stores], self.chunks)
         outcome = Outcome(counts[DONE_STATE], counts[FAILED_STATE], counts[MISSING_STATE])
         self.log(event="ended", **outcome._asdict())
         return outcome
 
     def _simulate_here(self, store: SweepStore, todo: list[Chunk]) -> Iterator[Chunk]:
-        """Simulate chunks in this process, and yield each after writing it."""
+        """Simulate chunks in this process, and yield each after writing it into the store."""
         buffers = open_buffers(self.scenario, store, todo, get_states_to_simulate(self.again))
         for chunk, values, states in simulate_chunks(self.scenario, buffers, self.workers, self.log):
             store.write(chunk, values, states)
@@ -429,7 +435,7 @@ def _make_store_attributes(scenario: AbstractScenario) -> dict[str, object]:
 
 
 def _get_intact_states(store: SweepStore, chunk: Chunk, log: StoreLog) -> np.ndarray:
-    """Return the run states of a chunk. A corrupted chunk has only missing runs."""
+    """Return the run states of a chunk before its simulation. A corrupted chunk has only missing runs."""
     states = store.read_states(chunk)
     faults = store.faults(chunk, states)
     if not faults:

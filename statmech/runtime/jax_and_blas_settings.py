@@ -1,14 +1,10 @@
-"""Settings of numerical libraries: the device of JAX, the accuracy of theory, and the threads of BLAS.
+"""Settings of numerical libraries: the device and precision of JAX, and the threads of BLAS.
 
 Device: the CPU, except for weight vectors, which a GPU simulates faster. Equations, and chains of a few order
 parameters, consist of many short sequential steps. A GPU takes longer for these steps than one core (see the tables in
 benchmarks/README.md), so that they stay on the CPU of a machine with a GPU. A device that the user chose in JAX
 (`jax_default_device`) is kept, as is a JAX without a CPU (`JAX_PLATFORMS=cuda`). Some theory needs NumPy and SciPy
 alone, and can also be solved without JAX.
-
-Accuracy: full precision, or the precision that a chart can show. After each step of a slider, a chart must be redrawn
-within a tenth of a second, and it shows three digits only. The equations of inputs with hundreds of variances take
-longer at full precision.
 
 BLAS: a single thread, for use within our own threads and for products too small to parallelise.
 """
@@ -19,7 +15,6 @@ import itertools
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -31,32 +26,7 @@ from statmech.errors import MissingDeviceError
 if TYPE_CHECKING:
     import jax
 
-
-_CHART_ACCURACY: ContextVar[bool] = ContextVar("enough for charts", default=False)
-
-
-@contextmanager
-def use_chart_accuracy() -> Iterator[None]:
-    """Lower the accuracy of slow theory to a relative error of about 1e-5 within a `with` block.
-
-    >>> with use_chart_accuracy():
-    ...     is_chart_accuracy_active()
-    True
-    """
-    token = _CHART_ACCURACY.set(True)
-    try:
-        yield
-    finally:
-        _CHART_ACCURACY.reset(token)
-
-
-def is_chart_accuracy_active() -> bool:
-    """Return True if theory may have a relative error of about 1e-5.
-
-    >>> is_chart_accuracy_active()
-    False
-    """
-    return _CHART_ACCURACY.get()
+_DEVICE_COUNTER = itertools.count()
 
 
 def use_one_blas_thread() -> AbstractContextManager[object]:
@@ -71,9 +41,6 @@ def _find_blas_libraries(module_count: int) -> ThreadpoolController:
     The search takes 2 ms, and importing a module may load another library.
     """
     return ThreadpoolController()
-
-
-_DEVICE_COUNTER = itertools.count()
 
 
 def has_jax() -> bool:

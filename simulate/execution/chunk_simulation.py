@@ -24,23 +24,25 @@ from typing import Any
 
 import numpy as np
 
-from simulate.execution.work_units import Simulator, UnitResult, make_simulator, run_units
+from simulate.execution.work_units import Simulator, UnitResult, make_simulator, pause_garbage_collection, run_units
 from statmech.config import user_files
 from statmech.errors import StatmechError, StoreError
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import Cell
 from statmech.kinds.selection_and_vocabulary import scenario_from
-from statmech.runtime import operating_system
 from statmech.runtime.compiled_programs import set_up_compilation_cache
 from statmech.runtime.operating_system import describe_exit_code, die_with_parent
 from statmech.stores.store_status import StoreLog
-from statmech.stores.sweep_size import Chunk
-from statmech.stores.sweep_store import DONE_STATE, FAILED_STATE, MISSING_STATE, SweepStore
+from statmech.stores.sweep_chunks import DONE_STATE, FAILED_STATE, MISSING_STATE, Chunk, SweepStore
 from statmech.stores.zarr_store import describe_changed_inputs
 
 MAX_RUN_ATTEMPTS = 3
 
 FilledChunk = tuple[Chunk, dict[str, np.ndarray], np.ndarray]  # chunk, its variables, states of its runs
+PROJECT_ROOT = Path(__file__).parents[2]
+CHILD_PROCESS_CODE = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.chunk_simulation import main; main()"
+)
 
 
 def get_states_to_simulate(include_failed: bool) -> tuple[int, ...]:
@@ -79,7 +81,7 @@ def open_buffers(
 ) -> Iterator[ChunkBuffer]:
     """Yield a buffer for each chunk, with its finished runs from the store."""
     cells_by_chunk: dict[tuple[int, ...], list[Any]] = {store.get_chunk_index(chunk.first_index): [] for chunk in todo}
-    with operating_system.pause_garbage_collection():
+    with pause_garbage_collection():
         for cell in scenario.cells():
             if (neighbours := cells_by_chunk.get(store.get_chunk_index(cell.index))) is not None:
                 neighbours.append(cell)
@@ -143,7 +145,7 @@ class ChunkBuffer:
         self.cells = [cell for cell in cells if self.open[self._convert_to_chunk_index(cell.index)].any()]
 
     def add_unit_results(self, results: list[UnitResult] | Exception) -> None:
-        """Store the results of a unit. After an exception the unit's runs stay open for a retry."""
+        """Add the results of a unit of work to its chunk. After an exception the unit's runs stay open for a retry."""
         if isinstance(results, Exception):
             return
         first = self.chunk.seeds.start
@@ -160,14 +162,14 @@ class ChunkBuffer:
             self.states[index] = np.where(new, DONE_STATE, self.states[index])
 
     def retry_failed_runs(self, simulator: Simulator, log: StoreLog) -> FilledChunk:
-        """Retry failed runs, and return the chunk with its variables and run states."""
+        """Retry the failed runs of a chunk, and return the chunk with its variables and run states."""
         if (self.open & (self.states != DONE_STATE)).any():
             for cell in self.cells:
                 self._retry_cell(simulator, cell, log)
         return self.chunk, self.values, self.states
 
     def _retry_cell(self, simulator: Simulator, cell: Cell, log: StoreLog) -> None:
-        """Retry the open runs of a parameter combination, and mark runs that keep failing as failed."""
+        """Retry the open runs of a chunk for one parameter combination, and mark runs that keep failing as failed."""
         index = self._convert_to_chunk_index(cell.index)
         failed = self._find_unfinished_runs(index)
         for attempt in range(2, MAX_RUN_ATTEMPTS + 1):
@@ -186,7 +188,7 @@ class ChunkBuffer:
         return unfinished
 
     def _simulate_and_catch_error(self, simulator: Simulator, cell: Cell) -> str:
-        """Simulate a parameter combination. Returns the message of the last exception, or an empty string."""
+        """Simulate one parameter combination of a chunk. Returns the message of an exception, or an empty string."""
         error = ""
         for unit in simulator.prepare_units([cell], self.chunk.seeds):
             try:
@@ -203,17 +205,13 @@ class ChunkBuffer:
 
 
 def main() -> None:
-    """Simulate the chunk that the arguments name: store, number, whether to retry failed runs, optional cell index."""
+    """Simulate the chunk that the arguments of a child process name: store, number, whether to retry, optional cell."""
     user_files.load_plugins_from_environment()
     die_with_parent()
     path, number, again, *index = sys.argv[1:]
     simulate_stored_chunk(
         Path(path), int(number), again == "True", cell_index=tuple(map(int, index)) if index else None
     )
-
-
-PROJECT_ROOT = Path(__file__).parents[2]
-CHILD_PROCESS_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from simulate.execution.chunks import main; main()"
 
 
 def simulate_in_child_processes(

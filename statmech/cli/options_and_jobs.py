@@ -1,17 +1,28 @@
-"""Arguments and options of the commands, each described once, and shared groups of options."""
+"""Arguments and options of the commands, each described once, and the jobs that they describe.
+
+Options that several commands share are fields of a dataclass. A job is a scenario read from a config and overrides,
+with the folder of its results.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import os
+import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from statmech.errors import format_unknown_name
+from statmech.errors import ConfigError, Problem, format_unknown_name
+
+if TYPE_CHECKING:
+    from statmech.keys.figure_key import Composition
+    from statmech.keys.scenario import AbstractScenario
+
 
 CLUSTER_OPTIONS_HELP_PANEL = "Clusters and job arrays"
 FIGURE_OPTIONS_HELP_PANEL = "Contents of the figure"
@@ -28,7 +39,7 @@ def parse_nonempty_path(text: str) -> Path:
 
 
 def parse_formats(text: str) -> frozenset[str]:
-    """Parse a comma-separated list of picture formats."""
+    """Parse the option with a comma-separated list of picture formats."""
     from figures.style import FIGURE_FORMATS
 
     formats = text.lower().split(",")
@@ -212,7 +223,7 @@ class FigureOptions:
 
     @property
     def figure_keys(self) -> dict[str, Any]:
-        """The `figure` keys given on the command line, with comma-separated values as lists."""
+        """The `figure` keys that options of the command line give, with comma-separated values as lists."""
         names = ("x", "y", "series", "split", "over", "points", "fit")
         given_keys = {name: getattr(self, name) for name in names if getattr(self, name)}
         lists = {
@@ -239,3 +250,66 @@ def accept_options(options_class: type) -> Callable[[Callable[[Any], None]], Cal
         return call
 
     return decorate
+
+
+@dataclass(frozen=True)
+class Job:
+    """The scenario of a config with its figure, its results folder, and the command that computes it."""
+
+    name: str
+    scenario: AbstractScenario
+    figure: str | Composition
+    folder: Path
+    command: str = ""  # shell command, empty if stored results are only redrawn
+    source: str = ""  # command-line arguments: config, overrides and --out
+
+    @property
+    def simulation_store(self) -> Path:
+        """The path of the simulation store."""
+        return self.folder / "simulation.zarr"
+
+    @property
+    def theory_store(self) -> Path:
+        """The path of the theory store."""
+        return self.folder / "theory.zarr"
+
+
+def job_from_source(source: ConfigOptions, *, data: bool = False) -> Job:
+    """Make a job from a config and its overrides.
+
+    With `data`, all data sets of the config must be available.
+    """
+    import figures
+    from statmech.config.config_files import find_config, get_shipped_config_name, load
+
+    path = find_config(source.config)
+    scenario = load(source.config, source.all_overrides, data=data, check=_find_named_figure_problems)
+    figure = figures.choose_figure(scenario.figure, get_shipped_config_name(source.config), scenario.CHOICE)
+    folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
+    arguments = shlex.join([str(source.config), *source.all_overrides])
+    command = "" if path.is_dir() else f"statmech run {arguments}"
+    out = f" --out {shlex.quote(str(source.out))}" if source.out else ""
+    return Job(path.absolute().stem, scenario, figure, folder, command, arguments + out)
+
+
+def _find_named_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:
+    """Yield a problem if the figure that a job's config names does not exist or does not support its keys."""
+    import figures
+    from statmech.kinds.selection_and_vocabulary import add_default_population, find_selecting_keys
+
+    figure, choice = keys.get("figure"), next(iter(find_selecting_keys({*add_default_population(keys)})), None)
+    if isinstance(figure, str) and choice is not None:
+        try:
+            figures.choose_figure(figure, "", choice)
+        except ConfigError as failure:
+            yield ("figure",), str(failure).removeprefix("figure: ")
+
+
+def set_data_folder(folder: Path | None) -> None:
+    """Set the folder that contains the data sets, as the option --data-dir gives it."""
+    from statmech.inputs.data_sets import DATA_FOLDER_ENV_VARIABLE
+
+    if folder is not None:
+        if not folder.is_dir():
+            raise ConfigError(f"--data-dir {folder}: no such folder")
+        os.environ[DATA_FOLDER_ENV_VARIABLE] = str(folder)

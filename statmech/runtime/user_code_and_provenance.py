@@ -1,4 +1,4 @@
-"""The user's code behind a result: files with rules, losses and scenarios, and replaced functions of our packages.
+"""The code behind a result: files of the user, replaced functions of our packages, versions, and the commit.
 
 A stored number belongs to the code that computed it. `digest_user_code` returns the SHA-256 of the files that
 define the classes of a scenario and their bases. Modules that these files import are not included. Code without a file
@@ -9,20 +9,36 @@ module's functions have changed, so that the digest belongs to the code in memor
 notebook.
 
 `reset_inherited_attributes` resets closed forms that a subclass must not inherit if it overrides their function.
+
+`provenance` returns the versions and the machine that are recorded with a result.
 """
 
 from __future__ import annotations
 
 import dis
 import hashlib
+import os
+import platform
+import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property, partialmethod
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from statmech.runtime.operating_system import get_processor_name
+
+REPOSITORY_FOLDER = Path(__file__).parents[2]
+TRACED_PACKAGES = ("statmech", "simulate", "theory")
+# seconds since 1970: modules may have been imported up to 5 s before this module
+MAX_SOURCE_TIME = time.time() - 5.0
+VERSION_PROVENANCE_KEYS = ("commit", "versions")  # entries of a provenance that identify a version
+ROUNDING_ENV_VARIABLES = ("XLA_FLAGS", "OPENBLAS_CORETYPE")  # environment variables that change the last digits
+RECORDED_PACKAGES = ("statmech", "numpy", "scipy", "jax", "xarray", "zarr")
 STATMECH_PACKAGES = ("statmech", "simulate", "theory", "figures")
 STANDARD_LIBRARY_FOLDERS = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 LIBRARY_FOLDER_NAMES = {"site-packages", "dist-packages"}
@@ -125,7 +141,7 @@ def _iterate_functions(space: ModuleGlobals) -> Iterator[FunctionType]:
 
 
 def _unwrap_function(member: Any) -> Any:
-    """Return the function inside a method, a property, or a wrapper such as `jax.jit` or `partial`."""
+    """Return the user's function inside a method, a property, or a wrapper such as `jax.jit` or `partial`."""
     if type(member) is FunctionType or not (callable(member) or isinstance(member, UNCALLABLE_WRAPPERS)):
         return member
     for attribute in ("__func__", "fget", "__wrapped__", "func"):
@@ -177,7 +193,7 @@ def _is_installed_file(path: Path) -> bool:
 
 
 def _digest_module(space: ModuleGlobals) -> str:
-    """Return the digest of a module's file, read when its current functions were defined."""
+    """Return the digest of a user's file, read when the current functions of its module were defined."""
     file = space["__file__"]
     kinds, functions = _list_definitions(space)
     defined = [*kinds, *functions, *(function.__code__ for function in functions)]
@@ -191,7 +207,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _describe_code(thing: Any, space: ModuleGlobals, visited: list[Any]) -> str:
-    """Describe code without a file: its bytecode, and the functions, classes and values that it uses."""
+    """Describe a user's code without a file: its bytecode, and the functions, classes and values that it uses."""
     thing = _unwrap_function(thing)
     if isinstance(thing, FunctionType | type):
         space = _get_module_globals(thing)
@@ -241,3 +257,135 @@ def reset_inherited_attributes(cls: type, function_name: str, attribute_names: t
     for name in attribute_names:
         if find_depth(name) > find_depth(function_name):
             setattr(cls, name, vars(base)[name])
+
+
+def provenance() -> dict[str, Any]:
+    """Return the provenance of a result: package versions, commit of a checkout, and machine.
+
+    The machine includes the settings that change the last digits of results.
+
+    Returns
+    -------
+    dict
+        Attributes of a dataset.
+
+    Examples
+    --------
+    >>> {"commit", "machine", "versions"} <= set(provenance())
+    True
+    """
+    return {
+        "commit": _describe_commit(),
+        "versions": {name: get_package_version(name) for name in RECORDED_PACKAGES},
+        "python": platform.python_version(),
+        "machine": _describe_machine(),
+        "Conventions": "ACDD-1.3",
+    }
+
+
+def get_recorded_version(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a provenance that identify the version."""
+    return {name: provenance.get(name) for name in VERSION_PROVENANCE_KEYS}
+
+
+def is_running_version(recorded: Mapping[str, Any]) -> bool:
+    """Return True if a provenance records the running version."""
+    return get_recorded_version(recorded) == get_recorded_version(provenance())
+
+
+def format_version(provenance: Mapping[str, Any]) -> str:
+    """Return the version in a provenance as text.
+
+    >>> format_version({"commit": "4d1c2e7", "versions": {"statmech": "0.1.0", "jax": "0.10.2", "numpy": "2.4.6"}})
+    'statmech 0.1.0 (4d1c2e7), jax 0.10.2, numpy 2.4.6'
+    """
+    commit, versions = provenance.get("commit"), provenance.get("versions", {})
+    statmech_version, *other_versions = (f"{name} {versions.get(name, '?')}" for name in ("statmech", "jax", "numpy"))
+    return ", ".join([f"{statmech_version} ({commit})" if commit else statmech_version, *other_versions])
+
+
+@cache
+def _describe_machine() -> str:
+    """Return the system, the processor and the settings that determine the last digits of results."""
+    parts = (f"{platform.system()} {platform.machine()}", get_processor_name(), f"{os.cpu_count()} cores")
+    settings = (f"{name}={os.environ[name]}" for name in ROUNDING_ENV_VARIABLES if os.environ.get(name))
+    return ", ".join([*filter(None, parts), *settings])
+
+
+@cache
+def _describe_commit() -> str:
+    """Return the commit of our checkout, with a digest of its source if it is modified.
+
+    An installed package has a digest alone. Only a repository at the root of our source is used. A repository further
+    up, such as a project whose virtual environment contains this package, has commits of other code.
+    """
+    tracked = (REPOSITORY_FOLDER / ".git").exists() and _run_git("ls-files", "statmech/__init__.py")
+    commit = _run_git("describe", "--always", "--dirty", "--exclude=*") if tracked else ""
+    if commit and not commit.endswith("-dirty"):
+        return commit
+    return f"{commit or 'source'}-{digest_package_sources()[:8]}"
+
+
+def _run_git(*arguments: str) -> str:
+    """Return the output of git in our checkout, empty if it fails.
+
+    Variables such as GIT_DIR, which git sets for its hooks, would name another repository. A relative entry of PATH
+    is relative to the checkout: the current folder may contain a `git` of somebody else.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        process = subprocess.run(
+            ["git", *arguments],
+            cwd=REPOSITORY_FOLDER,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return "" if process.returncode else process.stdout.strip()
+
+
+def digest_old_sources() -> str | None:
+    """Return a digest of the packages' source, or None if a file is missing or newer than the process."""
+    paths = _list_source_files()
+    states = [path.stat() for path in paths]
+    if not paths or max(max(state.st_mtime, state.st_ctime) for state in states) > MAX_SOURCE_TIME:
+        return None
+    return _digest_files(paths)
+
+
+def is_traced_file(file: Path) -> bool:
+    """Return True if a file belongs to a package whose functions are traced."""
+    return any(file.is_relative_to(REPOSITORY_FOLDER / package) for package in TRACED_PACKAGES)
+
+
+def digest_package_sources() -> str:
+    """Return a digest of the source of statmech, simulate and theory."""
+    return _digest_files(_list_source_files())
+
+
+def _list_source_files() -> tuple[Path, ...]:
+    """Return the source files of the packages, or no files if a package is missing."""
+    paths = [sorted((REPOSITORY_FOLDER / package).rglob("*.py")) for package in TRACED_PACKAGES]
+    return tuple(path for package in paths for path in package) if all(paths) else ()
+
+
+@cache
+def _digest_files(paths: tuple[Path, ...]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(REPOSITORY_FOLDER)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+@cache
+def get_package_version(name: str) -> str:
+    """Return the version of an installed package, for the provenance of results."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
