@@ -1,158 +1,51 @@
-"""The figures of statmech: the overlay, which draws every scenario, and published figures.
+"""The figures of statmech: what the section `figure` of a config describes, and figures with code of their own.
 
-A published figure is one file in a folder of `figures/published`, one line in `PUBLISHED_FIGURE_DESCRIPTIONS`, and one
-config. The file defines `AXES`, the sweep axes that are shown completely, and a pure `draw(simulation, theory) ->
-Figure`, which raises `ConfigError` for results that it cannot show. Two constants are optional: `REQUIRED_VARIABLES`,
-variables and coordinates that only some results of its kind have, and `SUPPORTED_VALUES`, the only values of some keys
-that the figure can show.
+The section of a shipped config describes its figure, which has the name of the config. Where the section has
+`drawn_by: FOLDER.FILE.NAME`, the `PublishedFigure` with this name in a file of `figures/published` or
+`figures/classification` draws the figure. Other configs refer to it by `drawn_by: NAME`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from statmech.config.config_files import list_shipped_configs
+from statmech.config.shipped_configs import read_shipped_config, read_shipped_configs
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
 from statmech.keys.figure_key import Composition, FigureKeyValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import xarray as xr
     from matplotlib.figure import Figure
 
+    from figures.published_figure import PublishedFigure
     from statmech.results.results import Results
 
-PUBLISHED_FIGURE_DESCRIPTIONS = {  # descriptions by kind of scenario and name of the figure
-    "rule": {
-        "ensemble": "Figures 1 to 4 of Miyoshi, Hara & Okada on one page",
-        "hebb_ensemble": "Figure 1: effect of the ensemble in Hebbian learning",
-        "perceptron_ensemble": "Figure 2: effect of the ensemble in perceptron learning",
-        "adatron_ensemble": "Figure 3: effect of the ensemble in AdaTron learning",
-        "variety": "Figure 4: the relation of R and q",
-        "learning_curves": "eps_g(t) of one student, vote and weight mean, for every rule",
-        "advantage": "eps_g of infinitely many students over that of one, against t, for every rule",
-        "fluctuations": "bias and variance of eps_g of runs at finite N, times N, and the distribution of single runs",
-        "optimal": "eps_g t against t: the optimal rule and the others, with the constants of late times",
-        "noise_optimal": "late eps_g against the fraction of flipped labels: the optimal rule, Hebb and the perceptron",
-        "optimal_rate": "eps_g against t at constant learning rates and at the best rate at every time, and that rate",
-        "drift": "stationary eps_g against the drift of the teacher, with the powers of small drifts",
-        "sgd_power_law": "eps_g against t for inputs of power-law variances, with the powers of time that it follows",
-        "clusters_online": "eps_g of two clusters learnt online against t, with the Bayes-optimal error",
-    },
-    "network": {
-        "plateau": "two units learn from two: the symmetric plateau, and the escape from it, run by run",
-        "plateau_spread": "the symmetric plateau for inputs of two variances: eps_g against t, and escape times",
-        "escape": "the distribution of the times at which runs leave the symmetric plateau, at several N",
-        "activations": "eps_g and specialisation of erf, ReLU and linear units, against t",
-        "noise_floor": "the noise floor: stationary eps_g against the number of student units",
-        "forgetting": "growth of a first task's error after the switch to a second one, against their overlap",
-        "replay": "errors on two tasks against t, for several fractions of replay and the best, and that",
-        "optimal_protocol": "errors on two tasks against t at the best learning rate and replay together, and these",
-        "committee": "students of erf and ReLU units that learn the labels of a committee, against t",
-    },
-    "loss": {
-        "double_descent": "mean squared error of least squares against alpha: without a penalty, a small one, the best",
-        "best_lambda": "eps_g against the strength of the penalty, with its minimum and the Bayes-optimal error",
-        "logistic_threshold": "where examples of a logit teacher can be separated, and the length of the student",
-        "bayes_gap": "how much each loss errs more than the Bayes-optimal student, against alpha",
-        "random_features": "mean squared error of least squares against the number of random features",
-        "multiple_descent": "mean squared error of least squares on inputs of very different variances, against alpha",
-        "aligned": "mean squared error against the penalty, and the best penalty against the teacher's alignment",
-    },
-    "clusters": {
-        "clusters": "eps_g of two clusters against the strength of the penalty, with the Bayes-optimal error",
-    },
-    "population": {
-        "mnist_curves": "errors on odd and even digits against the number of examples, with theory of the table alone",
-        "where_it_fails": "tables on which theory fails: heavy tails, few directions, an exact linear target",
-    },
-    "descent": {
-        "early_stopping": "eps_g of several losses along gradient descent, their best penalties, and the Bayes optimum",
-        "batches": "eps_g along shuffled epochs, and along batches that are drawn independently",
-        "momentum": "eps_g and training loss of heavy ball and Nesterov's method, against epochs",
-        "implicit_bias": "logistic regression of separable examples, on its way to the maximum margin",
-        "batch_perceptron": "Rosenblatt's rule on all examples at once: training error, and epochs to separate them",
-    },
-    "prior": {
-        "binary_perceptron": "overlap of message passing with a binary teacher against alpha, and the free entropies",
-        "amp_steps": "message passing step by step, and its state evolution",
-    },
-    "learner": {
-        "minover": "MinOver assignment, experiments A and B: eps_g against alpha for several tmax",
-        "minover_noise": "MinOver assignment, experiment C: eps_g against alpha for fractions of flipped labels",
-        "minover_updates": "eps_g against the number of updates: what the assignment's tmax means",
-        "version_space": "MinOver assignment, Figure 1: the version space of a few examples, and MinOver's walk in it",
-        "minover_stops": "effect of MinOver's stop rules, against alpha",
-        "stored_curves": "learning curves of all learners of stored examples, with all theory curves",
-        "mistakes": "mistakes of the perceptron below the bound (R / gamma)^2, against alpha",
-        "proof": "the convergence proof of the perceptron measured at every update: activation, projection, length",
-        "capacity": "Gardner's alpha_c(kappa) and Cover's counting function, with the fraction of separable sets",
-    },
-    "boundary": {
-        "stopping": "decision errors and features saved by the boundaries of the Attentive Perceptron",
-        "stopping_law": "features evaluated against N: proportional to the square root of N, or to N",
-    },
-    "attention": {
-        "attention": "the Attentive Perceptron, online: eps_g, features, work and decision errors",
-    },
-    "booster": {
-        "boosting": "boosting sparse perceptrons: stages, eps_g and advantage, with the paper's bounds",
-        "boosting_flip": "boosting from flipped labels: eps_g against the fraction of flips and the number of stages",
-    },
-    "classifier": {
-        "votes": "Tables 1 and 2 of Jackson & Craven: accuracy and number of weights of six classifiers",
-        "table1": "Table 1 of Jackson & Craven: accuracy of all classifiers on all three domains",
-        "table2": "Table 2 of Jackson & Craven: number of weights of all classifiers on all three domains",
-        "votes_concept": "the concept that boosting learns from all examples of a data set, one bar per conjunction",
-        "codons": "positions of the conjunctions of two that a sparse perceptron learns: codons light up",
-        "promoters_concept": "the concept that boosting learns from sequences, letter by letter along their positions",
-        "discount": "effect of discounting conjunctions of two inputs in a sparse perceptron",
-        "passes": "Daume's Figure 3.3: training and test error over passes, and the order of the examples",
-        "boundaries": "decision boundaries of perceptron, tree and nearest neighbours in the plane",
-        "digits": "the Attentive Perceptron on digits: error against features evaluated",
-        "digits_attention": "partial sums of easy and hard digits, the pixels evaluated, features per example",
-        "digits_theta": "margin-based learners under the boundary: error and features against the threshold theta",
-    },
-}
-FIGURE_FOLDERS_BY_KIND = {  # folder of the published figures of each scenario kind
-    "rule": "published.online",
-    "network": "published.networks",
-    "loss": "published.convex",
-    "clusters": "published.convex",
-    "population": "published.convex",
-    "descent": "published.descent",
-    "prior": "published.convex",
-    "learner": "published.stored_examples",
-    "boundary": "classification",
-    "attention": "classification",
-    "booster": "classification",
-    "classifier": "classification",
-}
-DEFAULT_OVERLAY = "overlay"
-SCENARIO_KINDS_BY_OVERLAY = {  # kind of scenario by name (None: any); all names draw the same overlay
-    "overlay": None,
-    "stored_overlay": "learner",
-    "stopping_overlay": "boundary",
-    "boosting_overlay": "booster",
-    "study_overlay": "classifier",
-}
-OVERLAY_DESCRIPTION = "any scenario: errors and order parameters, or what the section `figure` of its config says"
+OVERLAY = "overlay"
+OVERLAY_DESCRIPTION = "any scenario: errors and order parameters, with the other keys of the section `figure`"
 
 
 def list_figures(kind_name: str) -> dict[str, str]:
-    """Return the names and descriptions of the figures for a kind of scenario, such as "rule".
+    """Return the names and titles of the figures for a kind of scenario, such as "rule".
 
     The overlay is the last.
 
-    >>> list(list_figures("boundary")), list(list_figures("key of a kind of scenario without published figures"))
-    (['stopping', 'stopping_law', 'stopping_overlay', 'overlay'], ['overlay'])
+    >>> list(list_figures("attention")), list(list_figures("key of a kind of scenario without published figures"))
+    (['attention', 'overlay'], ['overlay'])
     """
-    overlays = [name for name, key in reversed(SCENARIO_KINDS_BY_OVERLAY.items()) if key in (kind_name, None)]
-    return PUBLISHED_FIGURE_DESCRIPTIONS.get(kind_name, {}) | dict.fromkeys(overlays, OVERLAY_DESCRIPTION)
+    shipped = read_shipped_configs()
+    kind_figures = {name: config.figure for name, config in shipped.items() if config.kind_name == kind_name}
+    titles = {name: figure.title for name, figure in kind_figures.items() if figure.drawn_by_name in ("", name)}
+    return titles | {OVERLAY: OVERLAY_DESCRIPTION}
 
 
-FIGURES_BY_KIND = {choice: list_figures(choice) for choice in PUBLISHED_FIGURE_DESCRIPTIONS}
+def list_figures_by_kind() -> dict[str, dict[str, str]]:
+    """Return the names and titles of the figures, by the key of the kind of scenario."""
+    kinds = dict.fromkeys(config.kind_name for config in read_shipped_configs().values())
+    return {name: list_figures(name) for name in kinds}
 
 
 def choose_figure(figure: FigureKeyValue, config_name: str, kind_name: str) -> str | Composition:
@@ -170,7 +63,7 @@ def choose_figure(figure: FigureKeyValue, config_name: str, kind_name: str) -> s
     Returns
     -------
     str or Composition
-        The name of a figure of this kind, or the composition.
+        The name of a figure with code of its own, "overlay", or a composition.
 
     Raises
     ------
@@ -179,22 +72,23 @@ def choose_figure(figure: FigureKeyValue, config_name: str, kind_name: str) -> s
 
     Examples
     --------
-    >>> choose_figure(None, "variety", "rule"), choose_figure(None, "", "rule")
-    ('variety', 'overlay')
+    >>> choose_figure(None, "advantage", "rule"), choose_figure(None, "", "rule")
+    ('advantage', 'overlay')
+    >>> choose_figure(None, "variety", "rule").y
+    ('q',)
     """
-    if isinstance(figure, Composition):
-        return figure
-    possible = list_figures(kind_name)
-    if figure is not None and figure not in possible:
-        exists = any(figure in names for names in FIGURES_BY_KIND.values())
-        noun = f"a figure of a config with `{kind_name}`" if exists else "a figure"
-        raise ConfigError(f"figure: {format_unknown_name(figure, noun, possible)}")
-    return figure or (config_name if config_name in possible else get_overlay_name(kind_name))
-
-
-def get_overlay_name(kind_name: str) -> str:
-    """Return the name of the overlay for a kind of scenario."""
-    return next((name for name, key in SCENARIO_KINDS_BY_OVERLAY.items() if key == kind_name), DEFAULT_OVERLAY)
+    if isinstance(figure, Composition) and not figure.drawn_by:
+        if not figure.describes_content:
+            return OVERLAY
+        return figure.model_copy(update={"name": figure.name or config_name}) if config_name else figure
+    name = figure.drawn_by_name if isinstance(figure, Composition) else figure or config_name or OVERLAY
+    if name == OVERLAY:
+        return OVERLAY
+    shipped = read_shipped_config(name) if name in list_shipped_configs() else None
+    if shipped is None or shipped.kind_name != kind_name:
+        noun = "a figure" if shipped is None else f"a figure of a config with `{kind_name}`"
+        raise ConfigError(f"figure: {format_unknown_name(name, noun, list_figures(kind_name))}")
+    return shipped.figure.drawn_by_name or shipped.figure
 
 
 class DrawnFigure(NamedTuple):
@@ -206,7 +100,7 @@ class DrawnFigure(NamedTuple):
 
 
 def draw_with_fallback(name: str | Composition, results: Results) -> DrawnFigure:
-    """Draw a figure by name, or the overlay if the figure cannot show these results.
+    """Draw a figure, or the overlay if a published figure cannot show these results.
 
     Parameters
     ----------
@@ -217,36 +111,41 @@ def draw_with_fallback(name: str | Composition, results: Results) -> DrawnFigure
 
     Returns
     -------
-    Drawn
+    DrawnFigure
         The figure, its name, and the reason if it is an overlay instead.
+
+    Raises
+    ------
+    ConfigError
+        For a composition of the user that these results do not support.
 
     Examples
     --------
     >>> import statmech
-    >>> swept = statmech.run("variety", rule="hebb", K=2, N=50, t=[1, 2], eta=[0.5, 1], seeds=2)
-    >>> name, figure, reason = draw_with_fallback("variety", swept)
+    >>> swept = statmech.run("advantage", rule="hebb", K=2, N=50, t=[1, 2], eta=[0.5, 1], seeds=2)
+    >>> name, figure, reason = draw_with_fallback("advantage", swept)
     >>> name, reason
-    ('overlay', 'the figure variety cannot show the axis eta')
+    ('overlay', 'the figure advantage cannot show the axis eta')
     """
-    if isinstance(name, Composition):
-        return DrawnFigure(name.name, compose(results, name))
+    file_name = name.file_name if isinstance(name, Composition) else name
+    if isinstance(name, Composition) and name.name not in list_shipped_configs():
+        return DrawnFigure(file_name, draw(name, results))
     try:
-        return DrawnFigure(name, draw(name, results))
+        return DrawnFigure(file_name, draw(name, results))
     except ConfigError as failure:
         reason = str(failure)
     except (LookupError, ValueError, StatmechError) as failure:  # a published figure may fail on unusual values
-        reason = f"the figure {name} cannot show these results ({type(failure).__name__}: {failure})"
-    overlay = get_overlay_name(results.scenario.CHOICE)
-    return DrawnFigure(overlay, draw(overlay, results), reason)
+        reason = f"the figure {file_name} cannot show these results ({type(failure).__name__}: {failure})"
+    return DrawnFigure(OVERLAY, draw(OVERLAY, results), reason)
 
 
-def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Figure:
+def draw(name: str | Composition, simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Figure:
     """Draw simulation and theory as the figure with this name.
 
     Parameters
     ----------
     name
-        The name of a published figure, or "overlay" (`statmech figure --list`).
+        The name of a published figure, "overlay" (`statmech figure --list`), or a composition.
     simulation, theory
         The results of `simulate.run` and `theory.solve`, or `Results`, which hold both. A study on data has no theory.
         Axes of the figure that are not swept become axes with one value.
@@ -270,31 +169,34 @@ def draw(name: str, simulation: xr.Dataset | Results | None, theory: xr.Dataset 
     """
     results = _as_results(simulation, theory)
     choice = results.scenario.CHOICE
-    choose_figure(name, name, choice)
-    if name in SCENARIO_KINDS_BY_OVERLAY:
-        return compose(results, Composition())
-    module, data = import_figure_module(name), results.either
+    name = choose_figure(name, "", choice)
+    if isinstance(name, Composition) or name == OVERLAY:
+        composition = name if isinstance(name, Composition) else Composition()
+        is_shipped = composition.name in list_shipped_configs()
+        return compose(results, composition.omit_unknown_panels(results.scenario) if is_shipped else composition)
+    published, data = get_published_figure(name), results.either
+    assert published is not None
     if not results.complete:
         raise ConfigError(f"the figure {name} requires both simulation and theory")
-    shown_axes: tuple[str, ...] = module.AXES
-    if extra_axes := [dim for dim in results.scenario.shape if dim in data.dims and dim not in shown_axes]:
+    if extra_axes := [dim for dim in results.scenario.shape if dim in data.dims and dim not in published.axes]:
         raise ConfigError(f"the figure {name} cannot show the axis {', '.join(extra_axes)}")
-    keys = [axis for axis in shown_axes if axis in type(results.scenario).list_keys()]  # a parallel axis is not a key
-    if missing_names := [need for need in (*keys, *getattr(module, "REQUIRED_VARIABLES", ())) if need not in data]:
+    scenario_keys = type(results.scenario).list_keys()
+    keys = [axis for axis in published.axes if axis in scenario_keys]  # a parallel axis is not a key
+    if missing_names := [need for need in (*keys, *published.required_variables) if need not in data]:
         raise ConfigError(f"the figure {name} needs {', '.join(missing_names)}, which these results lack")
-    for key, possible in getattr(module, "SUPPORTED_VALUES", {}).items():
+    for key, possible in published.supported_values.items():
         present_values = {*map(str, data[key].values.flat)} if key in data.coords else set()
         if unsupported := sorted(present_values - {*possible}):
             raise ConfigError(
                 f"the figure {name} shows the {key} {' and '.join(possible)}, not {', '.join(unsupported)}"
             )
-    missing = [axis for axis in shown_axes if axis not in data.dims]
+    missing = [axis for axis in published.axes if axis not in data.dims]
     parts = [None if part is None else part.expand_dims(missing) for part in (results.simulation, results.theory)]
     from figures.panels import finish_figure  # lazy import: listing figures must stay fast
     from figures.style import apply_style
 
-    mark_texts = [getattr(module, name, None) for name in ("POINTS_CAPTION", "LINES_CAPTION")]
-    return apply_style(lambda: finish_figure(module.draw(*parts), results, *mark_texts))()
+    mark_texts = published.points_caption, published.lines_caption
+    return apply_style(lambda: finish_figure(published.draw(*parts), results, *mark_texts))()
 
 
 def _as_results(simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Results:
@@ -334,21 +236,40 @@ eps_g_majority_vote, eps_g_weight_mean.
     >>> [ax.get_ylabel().count("/") for ax in compose(rules, Composition(y="eps_g", over="R")).axes]
     [1]
     """
-    from figures import overlay  # lazy import: listing figures must stay fast
+    from figures import arrangement, matplotlib_drawing, overlay, panels  # listing must stay fast
+    from figures.style import apply_style
+    from statmech.results.results import Results
 
-    figure: Figure = overlay.draw(results, composition)
-    return figure
+    results_by_label = {"": results} if isinstance(results, Results) else results
+    first = next(iter(results_by_label.values()))
+    if arrangement.is_drawn_in_rows(results_by_label, composition):
+        figure = matplotlib_drawing.draw_combination_rows(first, composition)
+    else:
+        figure = matplotlib_drawing.draw_description(overlay.describe_figure(results_by_label, composition))
+    finish = apply_style(lambda: panels.finish_figure(figure, first, with_heading=len(results_by_label) == 1))
+    return finish()
 
 
-def import_figure_module(name: str) -> Any:
-    """Import the module of a published figure.
+def get_published_figure(figure: str | Composition) -> PublishedFigure | None:
+    """Import a figure with code of its own, or return None for a figure that a section describes.
 
-    Returns None for an overlay.
-
-    >>> import_figure_module("variety").AXES, import_figure_module("overlay")
-    (('rule',), None)
+    >>> get_published_figure("plateau_spread").axes, get_published_figure("overlay")
+    (('inputs',), None)
     """
-    if name in SCENARIO_KINDS_BY_OVERLAY:
+    if isinstance(figure, Composition) or figure not in list_shipped_configs():
         return None
-    choice = next(choice for choice, names in PUBLISHED_FIGURE_DESCRIPTIONS.items() if name in names)
-    return import_module(f"figures.{FIGURE_FOLDERS_BY_KIND[choice]}.{name}")
+    module_name, _, own_name = read_shipped_config(figure).figure.drawn_by.rpartition(".")
+    published: PublishedFigure | None = (
+        getattr(import_module(f"figures.{module_name}"), own_name) if own_name == figure else None
+    )
+    return published
+
+
+def get_film_frames(name: str, results: Results) -> Iterable[tuple[Figure, int]] | None:
+    """Return the frames of a figure's film with their durations in milliseconds, or None without a film.
+
+    >>> get_film_frames("overlay", None) is None
+    True
+    """
+    published = get_published_figure(name)
+    return published.film(results.simulation, results.theory) if published and published.film else None

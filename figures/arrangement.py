@@ -9,15 +9,15 @@ of its values, and recorded times at the last one. For a figure that requires pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from figures import curves, derived_data, labels
+from figures import curves, derived_data, guides, labels
 from figures.curves import Layout
 from figures.style import CURVE_COLOURS, CURVE_DASHES, get_curve_style
-from statmech.errors import ConfigError
+from statmech.errors import ConfigError, ScenarioError
 from statmech.keys.figure_key import Composition, find_drawable_axes, find_drawable_variables, get_drawable_coordinates
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class ArrangedResults:
     curve_colours: tuple[Any, ...] = (CURVE_COLOURS[0],)
     first_colour_index: int = 0  # index of the first colour and marker, counted over all results
     results_index: int = 0  # index of these results in a figure of several results
+    fills_converged: bool = False  # whether hollow points mean that not all runs converged
+    derived_variables: dict[str, Variable] = field(default_factory=dict)
 
     @property
     def x(self) -> str:
@@ -66,6 +68,10 @@ class ArrangedResults:
         """Return the marker for a position on the marker axis or, without such an axis, for a colour."""
         index += 0 if self.layout.marker_axes else self.first_colour_index
         return str(get_curve_style(index)["marker"])
+
+    def describe_variable(self, name: str) -> Variable:
+        """Return the description of a variable in the results or in the figure."""
+        return {**find_drawable_variables(self.results.scenario), **self.derived_variables}[name]
 
     def iterate_panels(self) -> Iterator[tuple[str, Results]]:
         """Yield the title and the results of each panel."""
@@ -88,20 +94,26 @@ def choose_abscissa(results: Results) -> str | None:
 
 
 def arrange_results(labelled_results: Mapping[str, Results], composition: Composition) -> list[ArrangedResults]:
-    """Arrange labelled results as the parts of a figure, or return [] for results drawn in rows.
+    """Arrange labelled results as the parts of a figure.
 
     Raises `ConfigError` for results that have no common axis along x, or lack a requested variable.
     """
     parts = [_arrange_single(label, results, composition) for label, results in labelled_results.items()]
-    if None in parts and len(parts) == 1:
-        return []
     if None in parts:
         raise ConfigError(
             f"{[*labelled_results][parts.index(None)]}: these results have no numeric axis and cannot share a figure"
         )
     valid_parts = [part for part in parts if part is not None]
     _check_common_axis(valid_parts)
-    return _assign_colours(valid_parts)
+    fills = any(curves.has_unconverged_runs(part.results) for part in valid_parts)
+    return _assign_colours([replace(part, fills_converged=fills) for part in valid_parts])
+
+
+def is_drawn_in_rows(labelled_results: Mapping[str, Results], composition: Composition) -> bool:
+    """Return True if results without an axis of numbers are drawn with one row per parameter combination."""
+    first = next(iter(labelled_results.values()))
+    has_numbers = len(labelled_results) > 1 or choose_abscissa(first) is not None
+    return not (has_numbers or composition.x or composition.panels)
 
 
 def select_variables(results: Results, composition: Composition) -> dict[str, Variable]:
@@ -110,18 +122,15 @@ def select_variables(results: Results, composition: Composition) -> dict[str, Va
     Raises `ConfigError` if a requested variable has no value.
     """
     if not composition.y:
-        candidates = curves.select_main_variables(results)
+        candidates: dict[str, Variable] = curves.select_main_variables(results)
         return {name: variable for name, variable in candidates.items() if name != composition.x} or candidates
-    for name in (
-        *composition.y,
-        *([composition.x] if composition.x in find_drawable_variables(results.scenario) else []),
-    ):
+    possible = get_possible_variables(results, composition)
+    for name in (*composition.y, *([composition.x] if composition.x in possible else [])):
         parts = [part for part in (results.simulation, results.theory) if part is not None and name in part]
         if not any(np.isfinite(part[name]).any() for part in parts):
             available = ", ".join(curves.get_variables_with_values(results))
             raise ConfigError(f"figure: {name} has no value in these results. Variables with values: {available}.")
-    candidates = find_drawable_variables(results.scenario)
-    return curves.distinguish_symbols({name: candidates[name] for name in composition.y})
+    return curves.distinguish_symbols({name: possible[name] for name in composition.y})
 
 
 def select_common_variables(parts: list[ArrangedResults], composition: Composition) -> dict[str, Variable]:
@@ -142,18 +151,25 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
         for dim in curves.get_chart_axes(results.either)
         for name in curves.get_axis_coordinates(results.either, dim)
     }
-    plane = composition.x if composition.x in find_drawable_variables(results.scenario) else ""
+    variables = get_possible_variables(results, composition)
+    plane = composition.x if composition.x in variables else ""
     x_axis = axes_by_name.get(composition.x or "", composition.x)
     x = choose_abscissa(results) if plane or x_axis is None else x_axis
     if x is None:
         return None
     results = curves.add_dense_lines(curves.add_axis(results, x), x)
+    results = guides.add_derived_variables(_select_values(results, composition.at), composition.derive)
     series_axes, split = (
         [axes_by_name[name] for name in names if name in axes_by_name]
         for names in (composition.series, composition.split)
     )
+    results = _drop_unused_axes(results, x, [*select_variables(results, composition), plane])
     results, notes = _thin_long_axes(results, x, [*series_axes, *split])
-    layout = curves.choose_figure_layout(results, x, list(dict.fromkeys(series_axes)), list(dict.fromkeys(split)))
+    series_axes, split = (
+        [axis for axis in dict.fromkeys(axes) if axis in results.either.dims and axis != x]
+        for axes in (series_axes, split)
+    )
+    layout = curves.choose_figure_layout(results, x, series_axes, split, isinstance(composition.y, dict))
     single_values = [text for axis in layout.single_position_axes for text in _label_values(results, axis)]
     results = curves.select_position(results, dict.fromkeys(layout.single_position_axes, 0))
     results = (
@@ -161,7 +177,38 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
         if composition.over
         else results
     )
-    return ArrangedResults(results, layout, plane or "", label, (*single_values, *notes))
+    derived = composition.find_derived_variables()
+    return ArrangedResults(results, layout, plane or "", label, (*single_values, *notes), derived_variables=derived)
+
+
+def get_possible_variables(results: Results, composition: Composition) -> dict[str, Variable]:
+    """Return the variables that a figure can show, including derived variables."""
+    return find_drawable_variables(results.scenario) | composition.find_derived_variables()
+
+
+def _select_values(results: Results, values_by_axis: Mapping[str, float | str]) -> Results:
+    """Select the first value, the last value or a given value on some axes, and keep these axes with one value."""
+    position: dict[str, Any] = {}
+    for axis, value in values_by_axis.items():
+        if axis not in results.either.dims:
+            continue
+        numbers = curves.get_axis_values(results.either, axis)
+        matches = np.flatnonzero(numbers == value) if value not in ("first", "last") else np.array([])
+        if value not in ("first", "last") and not matches.size:
+            values_text = ", ".join(map(labels.format_config_value, numbers.tolist()))
+            value_text = value if isinstance(value, str) else labels.format_config_value(value)
+            raise ConfigError(f"figure.at: {axis} has no value {value_text}. Possible: first, last, {values_text}.")
+        index = {"first": 0, "last": numbers.size - 1}.get(str(value), int(matches[0]) if matches.size else 0)
+        position[axis] = [index]
+    return curves.select_position(results, position)
+
+
+def _drop_unused_axes(results: Results, x: str, names: list[str]) -> Results:
+    """Select the first position on axes that no drawn variable has, such as the searches for an optimum."""
+    parts = [part for part in (results.simulation, results.theory) if part is not None]
+    used = {dim for part in parts for name in names if name in part for dim in part[name].dims} | {x}
+    unused = [axis for axis in curves.get_chart_axes(results.either) if axis not in used]
+    return curves.select_position(results, dict.fromkeys(unused, 0))
 
 
 def _thin_long_axes(results: Results, x: str, requested_axes: list[str]) -> tuple[Results, list[str]]:
@@ -234,10 +281,9 @@ def find_composition_problems(labelled_scenarios: Mapping[str, Any], composition
         else set()
     )
     return [
-        f"{label}: figure.{key[0]}: {sentence}" if label else f"figure.{key[0]}: {sentence}"
+        f"{label}: {line}" if label else line
         for label, problems in problems_by_label.items()
-        for key, sentence in problems
-        if key not in ignored_keys
+        for line in ScenarioError((("figure", *key), text) for key, text in problems if key not in ignored_keys).lines()
     ]
 
 

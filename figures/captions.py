@@ -1,15 +1,15 @@
 r"""Captions of figures: content, parameters, N, number of runs, meaning of bars and lines, and the command.
 
-The module of a published figure describes its content in `CAPTION`. It explains its points and lines in
-`POINTS_CAPTION` and `LINES_CAPTION` if they are not means over runs and theory. The rest follows from the results. Text
-between dollar signs is LaTeX, for the `.tex` file that is saved with a figure. The `.txt` file has the caption in plain
-letters.
+A published figure with code of its own describes its content, and its points and lines if they are not means over runs
+and theory (`figures.published_figure`). The rest follows from the results. Text between dollar signs is LaTeX, for the
+`.tex` file that is saved with a figure. The `.txt` file has the caption in plain letters.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,9 @@ from figures import arrangement, curves, labels, legends
 from figures.labels import plain_from_latex
 from figures.style import MAX_MARKERS_PER_CURVE
 from statmech.config import config_files
+from statmech.config.config_files import list_shipped_configs
 from statmech.errors import StatmechError
-from statmech.keys.figure_key import Composition, find_drawable_variables
+from statmech.keys.figure_key import OPTION_KEYS, Composition
 from statmech.keys.variables import STANDARD_ERROR_SUFFIX
 from statmech.runtime import files
 
@@ -110,22 +111,34 @@ def _make_caption_sentences(results: Results, figure: str | Composition) -> Iter
 
 def _describe_content(results: Results, figure: str | Composition) -> str:
     """Return the first sentence of a caption, which describes the content of the figure."""
-    from figures import PUBLISHED_FIGURE_DESCRIPTIONS, SCENARIO_KINDS_BY_OVERLAY
+    from figures import OVERLAY, get_published_figure
+    from statmech.config.shipped_configs import read_shipped_config
 
     composition = figure if isinstance(figure, Composition) else Composition()
-    if isinstance(figure, str) and figure not in SCENARIO_KINDS_BY_OVERLAY:
-        description = PUBLISHED_FIGURE_DESCRIPTIONS[results.scenario.CHOICE][figure]
-        return _get_caption_constant(results, figure, "CAPTION") or f"{description[0].upper()}{description[1:]}."
-    title = (results.scenario.TITLE or type(results.scenario).__name__).capitalize()
-    variable_text = join_variable_symbols(results, [*arrangement.select_variables(results, composition)])
-    over = f", divided by {join_variable_symbols(results, [composition.over])}" if composition.over else ""
-    return f"{title}: {variable_text}{over}{_describe_abscissa(results, composition)}."
+    if isinstance(figure, str) and figure != OVERLAY:
+        published = get_published_figure(figure)
+        return (published and published.caption) or read_shipped_config(figure).figure.title
+    if composition.caption:
+        return composition.caption
+    title = composition.title.rstrip(".") or (results.scenario.TITLE or type(results.scenario).__name__).capitalize()
+    contents = composition.list_contents()
+    panels = [_describe_panel(results, content) for content in contents]
+    letters = [f"({letter}) " for letter in string.ascii_lowercase] if len(contents) > 1 else [""]
+    panel_text = "; ".join(f"{letter}{text}" for letter, text in zip(letters, panels, strict=False))
+    return f"{title}: {panel_text}."
+
+
+def _describe_panel(results: Results, content: Composition) -> str:
+    """Return the phrase of a caption that names the variables and the horizontal axis of a panel."""
+    names = content.y or [*arrangement.select_variables(results, content)]
+    over = f", divided by {join_variable_symbols(results, [content.over], content)}" if content.over else ""
+    return f"{join_variable_symbols(results, names, content)}{over}{_describe_abscissa(results, content)}"
 
 
 def _describe_abscissa(results: Results, composition: Composition) -> str:
     """Return the phrase of a caption that names the horizontal axis, such as " against t"."""
-    if composition.x in find_drawable_variables(results.scenario):
-        return f" against {join_variable_symbols(results, [composition.x])}"
+    if composition.x in arrangement.get_possible_variables(results, composition):
+        return f" against {join_variable_symbols(results, [composition.x], composition)}"
     x = composition.x or arrangement.choose_abscissa(results)
     if x is None:
         return ""
@@ -133,21 +146,11 @@ def _describe_abscissa(results: Results, composition: Composition) -> str:
     return f" against {labels.axis_label(results.scenario, names)}"
 
 
-def join_variable_symbols(results: Results, names: Iterable[str | None]) -> str:
+def join_variable_symbols(results: Results, names: Iterable[str | None], composition: Composition) -> str:
     """Return the symbols of variables, joined by commas and "and"."""
-    variables = find_drawable_variables(results.scenario)
+    variables = arrangement.get_possible_variables(results, composition)
     texts = [variables[name].symbol for name in names if name]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
-
-
-def _get_caption_constant(results: Results, figure: str | Composition, constant_name: str) -> str | None:
-    """Return a caption constant from a figure's module, or None for the default sentence."""
-    from figures import import_figure_module
-
-    text: str | None = (
-        None if isinstance(figure, Composition) else getattr(import_figure_module(figure), constant_name, None)
-    )
-    return text
 
 
 def _describe_parameters(results: Results) -> str:
@@ -160,7 +163,11 @@ def _describe_parameters(results: Results) -> str:
 
 
 def _describe_points(results: Results, figure: str | Composition) -> Iterator[str]:
-    if (own_text := _get_caption_constant(results, figure, "POINTS_CAPTION")) is not None or results.simulation is None:
+    from figures import get_published_figure
+
+    published = get_published_figure(figure)
+    own_text = published and published.points_caption
+    if own_text is not None or results.simulation is None:
         yield own_text or ""
         return
     runs, seeds, folds = results.simulation, results.scenario.seeds, results.simulation.sizes.get("fold")
@@ -179,9 +186,11 @@ def _describe_points(results: Results, figure: str | Composition) -> Iterator[st
 
 
 def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str]:
-    from figures import SCENARIO_KINDS_BY_OVERLAY
+    from figures import OVERLAY, get_published_figure
 
-    if (own_text := _get_caption_constant(results, figure, "LINES_CAPTION")) is not None or results.theory is None:
+    published = get_published_figure(figure)
+    own_text = published and published.lines_caption
+    if own_text is not None or results.theory is None:
         yield own_text or ""
         return
     bounds = any(variable.bound for variable in results.scenario.variables.values())
@@ -195,9 +204,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
         yield "Theory is sampled: its lines are splines within its standard errors."
     if (reason := results.scenario.expected_deviation_reason) and results.simulation is not None:
         yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")
-    if curves.has_run_bands(results.scenario) and (
-        isinstance(figure, Composition) or figure in SCENARIO_KINDS_BY_OVERLAY
-    ):
+    if curves.has_run_bands(results.scenario) and (isinstance(figure, Composition) or figure == OVERLAY):
         sentence = legends.describe_bands(results)
         yield f"{sentence[0].upper()}{sentence[1:]}."
 
@@ -217,15 +224,19 @@ def get_figure_command(results: Results, figure: str | Composition) -> str:
     """Return the shell command that draws this figure from a config or from stored results."""
     if results.command:
         return results.command
-    if isinstance(figure, Composition):
-        return make_composition_command([results.folder.name if results.folder else "RESULTS"], figure)
-    match = _find_shipped_config(results, figure)
+    folder = results.folder.name if results.folder else "RESULTS"
+    if isinstance(figure, Composition) and figure.name not in list_shipped_configs():
+        is_stored = figure == results.scenario.figure
+        return f"statmech figure {folder}" if is_stored else make_composition_command([folder], figure)
+    figure_name = figure.name if isinstance(figure, Composition) else figure
+    match = _find_shipped_config(results, figure_name)
     if match is None:
-        return f"statmech figure {results.folder.name if results.folder else 'RESULTS'} figure={figure}"
+        return f"statmech figure {folder} figure={figure_name}"
     name, shipped = match
     values, defaults = results.scenario.config(), shipped.config()
     changed = {key: value for key, value in values.items() if defaults.get(key) != value and key != "figure"}
-    figure_option = [] if figure in (name, shipped.figure) else [f"figure={figure}"]
+    own_figure = shipped.figure.drawn_by_name or name if isinstance(shipped.figure, Composition) else name
+    figure_option = [] if figure_name in (name, own_figure) else [f"figure={figure_name}"]
     return " ".join(
         ["statmech run", name, *(f"{key}={_format_override(value)}" for key, value in changed.items()), *figure_option]
     )
@@ -234,11 +245,13 @@ def get_figure_command(results: Results, figure: str | Composition) -> str:
 def make_composition_command(folders: Iterable[str], composition: Composition) -> str:
     """Return the shell command that draws a composition of these result folders.
 
+    The other keys of a composition come from the section `figure` of the stored config.
+
     >>> make_composition_command(["svm", "bayes"], Composition(y=["eps_g", "R"], fit=True))
     'statmech figure svm bayes --y eps_g,R --fit'
     """
-    fields = composition.model_dump(mode="json")
-    texts = {name: ",".join(value) if isinstance(value, list) else value for name, value in fields.items()}
+    fields = composition.model_dump(mode="json", include={*OPTION_KEYS})
+    texts = {name: ",".join(value) if isinstance(value, list | dict) else value for name, value in fields.items()}
     options = [f"--{name}" if value is True else f"--{name} {value}" for name, value in texts.items()]
     return " ".join(["statmech figure", *folders, *options])
 
@@ -248,10 +261,11 @@ def make_joint_caption(labelled_results: Mapping[str, Results], composition: Com
     first = next(iter(labelled_results.values()))
     parts = arrangement.arrange_results(labelled_results, composition)
     variable_text, abscissa_text = (
-        join_variable_symbols(first, arrangement.select_common_variables(parts, composition)),
+        join_variable_symbols(first, arrangement.select_common_variables(parts, composition), composition),
         _describe_abscissa(first, composition),
     )
-    divisor_text = f", divided by {join_variable_symbols(first, [composition.over])}" if composition.over else ""
+    divisor = join_variable_symbols(first, [composition.over], composition)
+    divisor_text = f", divided by {divisor}" if divisor else ""
     sentences = [f"{variable_text}{divisor_text}{abscissa_text}."]
     for label, results in labelled_results.items():
         sentence = _describe_parameters(results)
@@ -265,7 +279,7 @@ def make_joint_caption(labelled_results: Mapping[str, Results], composition: Com
 def _find_shipped_config(results: Results, figure: str) -> tuple[str, Any] | None:
     """Find the shipped config of the same kind that is named like the results or the figure."""
     for name in (results.name, figure):
-        if name in config_files.list_shipped_configs():
+        if name in list_shipped_configs():
             try:
                 shipped = config_files.load(name)
             except StatmechError:

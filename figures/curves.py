@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from figures import functions_of_time
+from figures import derived_data
 from figures.labels import value_label
 from figures.style import CURVE_COLOURS, MAX_MARKERS_PER_CURVE, make_shades
 from statmech.keys.scenario import AbstractScenario
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
+RUN_CONVERGED_VARIABLE = "converged"  # variable that only some kinds of scenarios have
 MAX_CURVES_PER_CHART = 7  # one per colour
 MAX_VALUES_WITHOUT_SHADES = 3  # more ordered values are easier to read as shades
 MAX_SINGLE_RUNS = 32  # more runs are not drawn individually
@@ -117,7 +118,7 @@ def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     selected = {
         name: variable for name, variable in numbers.items() if required_dims <= {*variable.dims} <= allowed_dims
     }
-    return selected | functions_of_time.describe_time_dependent_keys(scenario)
+    return selected | derived_data.describe_time_dependent_keys(scenario)
 
 
 def get_recorded_times(scenario: AbstractScenario) -> dict[str, np.ndarray]:
@@ -223,7 +224,11 @@ def choose_default_layout(results: Results) -> Layout:
 
 
 def choose_figure_layout(
-    results: Results, x: str, requested_axes: Sequence[str] = (), split: Sequence[str] = ()
+    results: Results,
+    x: str,
+    requested_axes: Sequence[str] = (),
+    split: Sequence[str] = (),
+    has_several_variables: bool = False,
 ) -> Layout:
     """Return a layout that shows all axes of the results in a figure against x.
 
@@ -232,10 +237,16 @@ def choose_figure_layout(
     axes, an axis with more than a few numbers is shown in shades of colour, and markers only distinguish an axis that
     theory does not depend on. Axes in `requested_axes` come first, the last of several by marker. Axes in `split` have
     panels.
+    In panels of several variables (`has_several_variables`), markers distinguish the variables, colours the first
+    requested axis, and all others have panels.
     """
     dataset, ignored = results.either, get_axes_ignored_by_theory(results.scenario)
     other_axes = [axis for axis in get_chart_axes(dataset) if axis != x]
     swept_axes = [axis for axis in other_axes if dataset.sizes[axis] > 1]
+    if has_several_variables:
+        coloured = tuple(requested_axes[:1])
+        rows = (*split, *(axis for axis in swept_axes if axis not in (*coloured, *split)))
+        return Layout(x, coloured, tuple(axis for axis in other_axes if axis not in (*coloured, *rows)), (), rows)
     ranked = sorted(swept_axes, key=lambda axis: (axis != results.scenario.CHOICE, axis in ignored))
     free = [axis for axis in ranked if axis not in split]
     shaded = [
@@ -253,9 +264,9 @@ def choose_figure_layout(
         key=lambda axis: axis not in ignored,
     )
     markers = [*requested_axes[1:][-1:]] or short_axes[:1]
-    panels = (*split, *(axis for axis in swept_axes if axis not in (*colours, *markers, *split)))
-    rest = tuple(axis for axis in other_axes if axis not in (*colours, *markers, *panels))
-    return Layout(x, tuple(colours), rest, tuple(markers), panels)
+    panel_axes = (*split, *(axis for axis in swept_axes if axis not in (*colours, *markers, *split)))
+    rest = tuple(axis for axis in other_axes if axis not in (*colours, *markers, *panel_axes))
+    return Layout(x, tuple(colours), rest, tuple(markers), panel_axes)
 
 
 def is_ignored_by_theory(results: Results, axes: Iterable[str]) -> bool:
@@ -601,6 +612,23 @@ def compute_mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArr
     return runs.mean("seed"), compute_run_standard_error(runs, "seed")
 
 
+def get_converged_mask(simulation: xr.Dataset | None) -> np.ndarray | None:
+    """Return a mask along x that is True where all runs converged, or None if not recorded."""
+    if simulation is None or RUN_CONVERGED_VARIABLE not in simulation:
+        return None
+    flags = simulation[RUN_CONVERGED_VARIABLE]
+    return np.atleast_1d(flags.all([dim for dim in ("seed", *DIMS_AVERAGED_IN_FIGURES) if dim in flags.dims]).values)
+
+
+def has_unconverged_runs(results: Results) -> bool:
+    """Return True if any run of these results failed to converge."""
+    return (
+        results.simulation is not None
+        and RUN_CONVERGED_VARIABLE in results.simulation
+        and not results.simulation[RUN_CONVERGED_VARIABLE].all()
+    )
+
+
 def get_single_runs(runs: xr.DataArray) -> np.ndarray:
     """Return the first few individual runs (seeds, x), averaged over students."""
     runs = (
@@ -628,7 +656,11 @@ def add_dense_lines(results: Results, x: str) -> Results:
 
     if results.theory is None:
         return results
-    return replace(results, lines=smooth(results.scenario, x))
+    theory, lines = results.theory, smooth(results.scenario, x)
+    if lines is None:
+        return replace(results, lines=None)
+    selected = {dim: theory[dim] for dim in lines.dims if dim in theory.coords and dim not in theory.dims}
+    return replace(results, lines=lines.sel(selected))
 
 
 def select_dataset_position(dataset: xr.Dataset | None, position: dict[str, Any]) -> xr.Dataset | None:

@@ -384,6 +384,7 @@ KEY_PHRASES = {  # for keys without a symbol
     "l1_ratio": "part {} of the l1 norm",
     "switch": "switch at $t$ = {}",
 }
+MAX_TITLE_VALUE_LETTERS = 45
 TITLE_OMITTED_KEYS = (
     "N",
     "folds",
@@ -417,7 +418,8 @@ def get_caption_keys(scenario: AbstractScenario) -> dict[str, Any]:
 def describe_title_values(scenario: AbstractScenario) -> list[str]:
     """Return the parts of a title: the learner or rule, and every key with a single value, except N.
 
-    A key at its default is only included if it has a symbol, is not 0, and applies to all learners or rules.
+    A longer value, such as a list of variances, is left to the caption. A key at its default is only included if it has
+    a symbol, is not 0, and applies to all learners or rules.
 
     >>> from statmech import Scenario
     >>> describe_title_values(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
@@ -433,7 +435,8 @@ def describe_title_values(scenario: AbstractScenario) -> list[str]:
         is_single = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
         if is_single and name not in TITLE_OMITTED_KEYS and (is_main or value != defaults.get(name)):
             names.append(name)
-    return [format_key_and_value(scenario, name, config[name]) for name in (*choice, *names)]
+    texts = [format_key_and_value(scenario, name, config[name]) for name in (*choice, *names)]
+    return [text for text in texts if len(plain_from_latex(text)) <= MAX_TITLE_VALUE_LETTERS]
 
 
 def expand_config(scenario: AbstractScenario) -> dict[str, Any]:

@@ -1,100 +1,44 @@
-"""Figures that overlay simulation and theory, for one or several results of any kind of scenario.
+"""Descriptions of figures that overlay simulation and theory, for one or several results of any kind of scenario.
 
 Panels: each variable has a panel, against one axis or another variable (`figures.arrangement`). The first of the other
 axes is distinguished by colour, the next by marker and dashes, and each combination of the rest has panels. An axis
 that theory does not depend on (N) is distinguished by marker, over a single line. Theory with corrections of order 1/N
-adds a band of one run for each N.
+adds a band of one run for each N. The section `figure` of a config may name the panels, with guides and marks.
 
-Rows: results without a numeric axis, such as a study on data or a sweep over names alone, have a row per parameter
-combination and a column per variable.
+Measured points: a CSV file may add points, such as measurements, to a simulation (`read_points`).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from figures import arrangement, curves, derived_data, labels, legends, measured_points, panels
+from figures import arrangement, curves, derived_data, guides, labels, legends
 from figures.arrangement import ArrangedResults
-from figures.curves import Layout
-from figures.panels import CurveStyle, finish_figure, make_panel_grid
-from figures.style import (
-    BAND_OPACITY,
-    COLUMN_WIDTH,
-    CURVE_COLOURS,
-    CURVE_DASHES,
-    PAGE_WIDTH,
-    THEORY_COLOUR,
-    apply_style,
+from figures.curves import Curve
+from figures.description import (
+    CurveStyle,
+    DrawnCurve,
+    DrawnLine,
+    DrawnMark,
+    FigureDescription,
+    LegendEntry,
+    PanelDescription,
 )
-from statmech.errors import ConfigError
+from figures.style import CURVE_COLOURS, CURVE_DASHES, THEORY_COLOUR, get_curve_style, get_nested_marker_scale
+from statmech.errors import ConfigError, format_unknown_name, quote_value
 from statmech.keys.figure_key import Composition
-from statmech.results.comparison import find_unresolved_std_mask, predict_mean_and_std
-from statmech.results.results import Results
+from statmech.keys.variables import Variable
+from statmech.runtime.files import read_csv_rows
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from statmech.results.results import Results
 
-    from statmech.keys.variables import Variable
-
-
-MAX_COMBINATION_ROWS = 40
-MAX_VARIABLE_COLUMNS = 4
-ROW_HEIGHT, ROWS_HEAD_HEIGHT = 0.22, 0.9  # inches
-
-
-def draw_combination_rows(results: Results, composition: Composition) -> Figure:
-    """Draw means over runs with their standard errors as points, and theory as dashes."""
-    axes = tuple(curves.get_chart_axes(results.either))
-    all_combinations = curves.iterate_positions(results.either, axes, labels.make_mathtext_labeller(results.scenario))
-    combinations = list(itertools.islice(all_combinations, MAX_COMBINATION_ROWS))
-    variables = arrangement.select_variables(results, composition)
-    figure, panels = make_panel_grid(
-        len(variables), MAX_VARIABLE_COLUMNS, ROWS_HEAD_HEIGHT + ROW_HEIGHT * len(combinations), PAGE_WIDTH
-    )
-    for ax, (name, variable) in zip(panels, variables.items(), strict=True):
-        for row, (_, position) in enumerate(combinations):
-            _draw_value(ax, curves.select_position(results, position), name, row)
-        ax.set(xlabel=variable.symbol, ylim=(len(combinations) - 0.5, -0.5))
-        ax.set_yticks(range(len(combinations)), [label for label, _ in combinations])
-        ax.tick_params(axis="y", length=0, labelleft=(spec := ax.get_subplotspec()) is not None and spec.is_first_col())
-        ax.grid(axis="y", color="0.9", linewidth=0.6)
-    count = int(np.prod([results.either.sizes[axis] for axis in axes]))
-    fewer = (
-        f"the first {MAX_COMBINATION_ROWS} of {count} parameter combinations" if count > MAX_COMBINATION_ROWS else ""
-    )
-    part = ArrangedResults(results, Layout("", (), ()), title_texts=(fewer,) if fewer else ())
-    legends.draw_title(figure, [part])
-    legends.draw_lower_legend(figure, [part])
-    return figure
-
-
-def _draw_value(ax: Axes, results: Results, name: str, row: int) -> None:
-    """Draw one value: the mean as a point with its standard error, theory as a dash."""
-    if results.simulation is not None and name in results.simulation:
-        mean, error = curves.compute_mean_and_error(results.simulation[name])
-        ax.errorbar(
-            [mean], [row], xerr=[error], linestyle="none", color=CURVE_COLOURS[0], marker="o", markerfacecolor="white"
-        )
-    if results.theory is not None and name in results.theory:
-        mean, std = predict_mean_and_std(results.theory, name)
-        if std is not None and not find_unresolved_std_mask(results.theory, name).any():
-            ends = [float((mean + side * std).mean()) for side in (-1, 1)]
-            ax.plot(
-                ends, [row, row], color=THEORY_COLOUR, alpha=BAND_OPACITY, linewidth=7, solid_capstyle="butt", zorder=0
-            )
-        ax.plot([results.theory[name].mean()], [row], "|", color=THEORY_COLOUR, markersize=9)
-
-
-MAX_PANEL_COLUMNS, PANEL_HEIGHT, STACKED_PANEL_HEIGHT = 3, 2.0, 1.7  # heights in inches
-MAX_COLUMNS_BY_PANEL_COUNT = {4: 2}  # four panels form a square
-SINGLE_PANEL_HEIGHT, SINGLE_PANEL_WIDTH = 2.7, 5.6  # inches
-TITLE_AND_LEGEND_HEIGHT = 0.9  # inches for title and legend
 MAX_INTEGER_THEORY_MARKERS = 40  # theory at more integers is drawn as a line
 MEASURED_POINT_STYLE: dict[str, Any] = {
     "color": "0",
@@ -102,113 +46,224 @@ MEASURED_POINT_STYLE: dict[str, Any] = {
     "linestyle": "none",
     "markersize": 4,
 }  # points from a CSV file
-DEFAULT_COMPOSITION = Composition()
+FITTED_LINE_STYLE: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.3, "solid_capstyle": "butt", "zorder": 1}
 
 
-@apply_style
-def draw(results: Results | Mapping[str, Results], composition: Composition = DEFAULT_COMPOSITION) -> Figure:
-    """Draw means over runs with their standard errors as points, and theory as lines.
+def describe_figure(results_by_label: Mapping[str, Results], composition: Composition) -> FigureDescription:
+    """Describe the figure that shows means over runs with standard errors as points, and theory as lines.
 
     Parameters
     ----------
-    results
-        Simulation and theory, or a mapping from labels to results.
+    results_by_label
+        Simulation and theory, by label; one label may be "".
     composition
-        The variables and axes to draw.
+        The section `figure`: the variables, axes, guides and marks.
 
     Raises
     ------
     ConfigError
-        For variables or axes that these results lack, and for points that cannot be read.
+        For variables or axes that these results lack, for points that cannot be read, and for results without an axis
+        of numbers.
 
     >>> from statmech import Scenario, run
     >>> swept = run(Scenario(rule=["hebb", "adatron"], eta=[0.5, 1, 2], N=20, t=5, seeds=2))
-    >>> draw(swept).axes[1].get_xlabel()
-    '$\\\\eta$'
+    >>> figure = describe_figure({"": swept}, Composition(y="eps_g"))
+    >>> [(panel.xlabel, [curve.label for curve in panel.curves]) for panel in figure.panels]
+    [('$\\\\eta$', ['Hebbian', 'AdaTron'])]
     """
-    results_by_label = {"": results} if isinstance(results, Results) else results
-    if problems := arrangement.find_composition_problems(
-        {label: item.scenario for label, item in results_by_label.items()}, composition
-    ):
+    scenarios = {label: results.scenario for label, results in results_by_label.items()}
+    if problems := arrangement.find_composition_problems(scenarios, composition):
         raise ConfigError("\n".join(problems))
-    parts = arrangement.arrange_results(results_by_label, composition)
-    figure = (
-        _draw_panels(parts, composition)
-        if parts
-        else draw_combination_rows(next(iter(results_by_label.values())), composition)
-    )
-    return finish_figure(figure, next(iter(results_by_label.values())), with_heading=len(results_by_label) == 1)
-
-
-def _draw_panels(parts: list[ArrangedResults], composition: Composition) -> Figure:
-    """Draw one panel for each variable and each combination of the axes that have panels."""
-    variables = arrangement.select_common_variables(parts, composition)
-    points = measured_points.read_points(composition.points) if composition.points else None
-    logs = {name: _choose_log_axes(parts, name, variables, composition) for name in variables}
-    contents = _get_panel_contents(parts, variables)
-    is_single = len(contents) == 1
-    stacked = panels.is_drawn_as_column(len(contents))
-    max_columns, width = (
-        (1, COLUMN_WIDTH)
-        if stacked
-        else (
-            MAX_COLUMNS_BY_PANEL_COUNT.get(len(contents), MAX_PANEL_COLUMNS),
-            SINGLE_PANEL_WIDTH if is_single else PAGE_WIDTH,
-        )
-    )
-    height = STACKED_PANEL_HEIGHT if stacked and not is_single else PANEL_HEIGHT
-    figure, axes = make_panel_grid(
-        len(contents),
-        max_columns,
-        height,
-        width,
-        SINGLE_PANEL_HEIGHT - PANEL_HEIGHT if is_single else TITLE_AND_LEGEND_HEIGHT,
-    )
-    keys: list[Any] = []
-    for ax, (name, title, content) in zip(axes, contents, strict=True):
-        for part, results in content:
-            for style, selection, label in _get_styled_combinations(part, results, bool(variables[name].bound)):
-                _draw_variable(ax, part, selection, name, style, logs[name], _get_filled_mask(parts, part, selection))
-                keys += _draw_power_law(ax, part, selection, name, style, label, title) if composition.fit else []
-        if points is not None:
-            ax.errorbar(points.x, points.y, points.error, **MEASURED_POINT_STYLE, zorder=6)
-        panels.set_log_axes(ax, logs[name])
-        _label_panel_axes(ax, parts, variables[name], title, composition)
-    if stacked:
-        panels.keep_outer_labels(axes)
-    if composition.fit and not keys:
+    all_contents = composition.list_contents()
+    contents = [content for content in all_contents if _has_values(results_by_label, content)] or all_contents
+    panels: list[PanelDescription] = []
+    entries: list[LegendEntry] = []
+    series_entries: list[LegendEntry] = []
+    first_parts: list[ArrangedResults] = []
+    counts: list[int] = []
+    for content in contents:
+        parts = arrangement.arrange_results(results_by_label, content)
+        described, more_entries = _describe_panels(parts, content)
+        panels += described
+        entries += more_entries
+        series_entries += legends.make_series_entries(parts)
+        counts.append(len(described))
+        first_parts = first_parts or parts
+    titles = {
+        tuple(panel.title for panel in panels[start : start + counts[0]]) for start in range(0, len(panels), counts[0])
+    }
+    is_table = len(contents) > 1 and len({*counts}) == 1 and counts[0] > 1 and len(titles) == 1
+    if composition.fit and not any(line.style.get("alpha") for panel in panels for line in panel.lines):
         requirement = f"{derived_data.MIN_FIT_POINTS} positive points in the upper half of the range of x"
         raise ConfigError(f"figure.fit: no curve has {requirement}, as required for a fit")
+    notes = (*([composition.note] if composition.note else []), *legends.collect_notes(first_parts))
+    guides_and_marks = [(content.guides, content.marks) for content in contents]
+    guide_entries = [entry for pair in guides_and_marks for entry in guides.make_guide_entries(*pair)]
+    return FigureDescription(
+        tuple(_remove_repeated_titles(panels, counts[0]) if is_table else panels),
+        tuple(legends.make_title_texts(first_parts)),
+        tuple({entry.label: entry for entry in (*series_entries, *entries, *guide_entries)}.values()),
+        tuple(legends.make_mark_entries(first_parts)),
+        notes,
+        counts[0] if is_table else 0,
+        composition.share,
+        composition.width,
+        composition.columns,
+    )
+
+
+def _has_values(results_by_label: Mapping[str, Results], content: Composition) -> bool:
+    """Return True if a panel has values, or if a formula computes its variable.
+
+    A panel with an optimal control, for example, is omitted if the results have no optimum.
+    """
+    datasets = [part for results in results_by_label.values() for part in (results.simulation, results.theory)]
+    return not content.y or any(
+        name in content.derive
+        or any(part is not None and name in part and bool(part[name].notnull().any()) for part in datasets)
+        for name in content.y
+    )
+
+
+def _remove_repeated_titles(panels: list[PanelDescription], num_columns: int) -> list[PanelDescription]:
+    """Keep the titles of the first row in a table of panels."""
+    return [panel if index < num_columns else replace(panel, title="") for index, panel in enumerate(panels)]
+
+
+def _describe_panels(
+    parts: list[ArrangedResults], content: Composition
+) -> tuple[list[PanelDescription], list[LegendEntry]]:
+    """Describe the panels of some variables: one for each variable and combination of the axes that have panels.
+
+    Variables with labels share their panels. The legend entries name fitted lines, points from a file, and variables.
+    """
+    variables = arrangement.select_common_variables(parts, content)
+    groups = [[*variables]] if isinstance(content.y, dict) else [[name] for name in variables]
+    points = read_points(content.points) if content.points else None
+    panels, entries = [], _make_variable_entries(parts, content, variables)
+    for names in groups:
+        log = _choose_log_axes(parts, names, variables, content)
+        for title, selections in _get_panel_contents(parts, names, variables):
+            curve_selections = [
+                item
+                for part, results in selections
+                for item in _describe_curves(part, results, names, variables, content)
+            ]
+            lines, marks = _make_lines_and_marks(selections, curve_selections, content, log)
+            for part, selection, name, curve in curve_selections if content.fit else ():
+                fitted = _fit_power_law(part, selection, name, curve, title)
+                lines += [fitted[0]] if fitted else []
+                entries += [fitted[1]] if fitted else []
+            curves_of_panel = [_clip_curve(curve, content) for *_, curve in curve_selections]
+            for part, results in selections:
+                curves_of_panel += guides.make_guide_points(content.guides, results, part.x)
+            if points is not None:
+                style = CurveStyle(MEASURED_POINT_STYLE | {"markerfacecolor": "0"}, None, {})
+                measured = Curve(points.name, points.x, points.y, points.error)
+                curves_of_panel.append(DrawnCurve(measured, style, points.name))
+            panels.append(
+                PanelDescription(
+                    ", ".join(names),
+                    _make_x_label(parts[0]),
+                    _make_y_label(parts[0], [variables[name] for name in names], content),
+                    content.titles.get(title, title),
+                    log,
+                    tuple(curves_of_panel),
+                    tuple(lines),
+                    tuple(marks),
+                    {str(axis): ends for axis, ends in content.limits.items()},
+                    _choose_x_ticks(selections, log),
+                )
+            )
     if points is not None:
-        keys.append(legends.make_points_handle(points.name, **MEASURED_POINT_STYLE | {"markerfacecolor": "0"}))
-    legends.draw_title(figure, parts)
-    (legends.draw_right_legend if is_single and not stacked else legends.draw_lower_legend)(figure, parts, keys)
-    return figure
+        entries.append(LegendEntry(points.name, MEASURED_POINT_STYLE | {"markerfacecolor": "0"}, "points"))
+    return panels, entries
 
 
 def _get_panel_contents(
-    parts: list[ArrangedResults], variables: dict[str, Variable]
-) -> list[tuple[str, str, list[tuple[ArrangedResults, Results]]]]:
-    """Return the variable, the title and the results of each panel.
+    parts: list[ArrangedResults], names: list[str], variables: dict[str, Variable]
+) -> list[tuple[str, list[tuple[ArrangedResults, Results]]]]:
+    """Return the title and the results of each panel of some variables.
 
-    Results without panel axes are shown in every panel.
+    Results without panel axes are shown in every panel. Variables without values are omitted, such as q for K = 1.
     """
     panel_titles = [[*part.iterate_panels()] for part in parts]
     titles = dict.fromkeys(title for part_titles in panel_titles for title, _ in part_titles if title) or {"": None}
     contents = []
-    for name in variables:  # variables without values are omitted, such as q for K = 1
-        for title in titles:
-            content = [
-                (part, results)
-                for part, part_titles in zip(parts, panel_titles, strict=True)
-                for own_title, results in part_titles
-                if own_title in ("", title) and name in curves.get_variables_with_values(results, variables)
-            ]
-            contents += [(name, title, content)] if content else []
+    for title in titles:
+        content = [
+            (part, results)
+            for part, part_titles in zip(parts, panel_titles, strict=True)
+            for own_title, results in part_titles
+            if own_title in ("", title) and {*names} & {*curves.get_variables_with_values(results, variables)}
+        ]
+        contents += [(title, content)] if content else []
     return contents
 
 
-def _get_styled_combinations(
+def _clip_curve(drawn_curve: DrawnCurve, content: Composition) -> DrawnCurve:
+    """Leave out the values of a curve outside the limits of the vertical axis that a config states."""
+    if "y" not in content.limits:
+        return drawn_curve
+    ends = content.limits["y"]
+    low, high = (limit if end is None else end for end, limit in zip(ends, (-np.inf, np.inf), strict=True))
+
+    def clip(values: np.ndarray | None) -> np.ndarray | None:
+        return values if values is None else np.where((values >= low) & (values <= high), values, np.nan)
+
+    curve = replace(drawn_curve.curve, mean=clip(drawn_curve.curve.mean), theory=clip(drawn_curve.curve.theory))
+    return replace(drawn_curve, curve=curve)
+
+
+Selection = tuple[ArrangedResults, "Results", str, DrawnCurve]
+
+
+def _describe_curves(
+    part: ArrangedResults, results: Results, names: list[str], variables: dict[str, Variable], content: Composition
+) -> Iterator[Selection]:
+    """Describe the curves of some variables in one panel, each with its results and the name of its variable."""
+    has_labels = isinstance(content.y, dict)
+    styled = [*_iterate_styled_positions(part, results, bound=bool(variables[names[0]].bound))]
+    count = len(styled) * len(names)
+    for index, name in enumerate(names):
+        for position, (style, selection, label) in enumerate(styled):
+            if has_labels:
+                hue = style.points["color"] if part.layout.colour_axes else CURVE_COLOURS[index % len(CURVE_COLOURS)]
+                style, label = _style_variable(style, index, hue), ", ".join(filter(None, (content.y[name], label)))
+            curve = _describe_curve(part, selection, name, style, label)
+            if content.nested:
+                curve = replace(curve, marker_scale=get_nested_marker_scale(position + index * len(styled), count))
+            if content.join:
+                curve = replace(curve, style=replace(curve.style, points={**curve.style.points, "linestyle": "-"}))
+            if content.single_runs and selection.simulation is not None and name in selection.simulation:
+                runs = curves.get_single_runs(selection.simulation[name])
+                curve = replace(curve, curve=replace(curve.curve, runs=runs))
+            yield part, selection, name, curve
+
+
+def _style_variable(style: CurveStyle, index: int, hue: Any) -> CurveStyle:
+    """Return the style of the index-th of several variables in one panel, in this colour."""
+    dashes = CURVE_DASHES[index % len(CURVE_DASHES)]
+    line = None if style.line is None else {"color": hue, "linestyle": dashes}
+    return CurveStyle({**get_curve_style(index), "color": hue}, line, {"colour": hue, "dashes": dashes})
+
+
+def _make_variable_entries(
+    parts: list[ArrangedResults], content: Composition, variables: dict[str, Variable]
+) -> list[LegendEntry]:
+    """Return a legend entry for each of several variables with labels."""
+    if not isinstance(content.y, dict):
+        return []
+    entries = []
+    for index, name in enumerate(variables):
+        dashes = CURVE_DASHES[index % len(CURVE_DASHES)] if parts[0].results.theory is not None else "none"
+        style = {**get_curve_style(index), "markerfacecolor": "white", "linestyle": dashes}
+        grey = {"color": THEORY_COLOUR} if parts[0].layout.colour_axes else {}
+        entries.append(LegendEntry(content.y[name], style | grey))
+    return entries
+
+
+def _iterate_styled_positions(
     part: ArrangedResults, results: Results, bound: bool
 ) -> Iterator[tuple[CurveStyle, Results, str]]:
     """Yield each combination of colours and markers with its style and its label.
@@ -245,55 +300,49 @@ def _get_styled_combinations(
         )
 
 
-def _draw_variable(
-    ax: Axes,
-    part: ArrangedResults,
-    selection: Results,
-    name: str,
-    style: CurveStyle,
-    log: str,
-    filled_mask: np.ndarray | None,
-) -> None:
-    """Draw a variable against an axis or against another variable."""
-    curve = curves.make_curve(name, "", selection.simulation, selection.theory, selection.lines, x=part.x)
+def _describe_curve(part: ArrangedResults, selection: Results, name: str, style: CurveStyle, label: str) -> DrawnCurve:
+    """Describe the curve of a variable against an axis or against another variable."""
+    curve, x_error = _make_curve(part, selection, name), None
     if part.x_variable:
-        x_curve = curves.make_curve(
-            part.x_variable, "", selection.simulation, selection.theory, selection.lines, x=part.x
-        )
-        curve, error = _make_plane_curve(curve, x_curve)
-        if error is not None and curve.mean is not None:
-            ax.errorbar(curve.x, curve.mean, xerr=error, color=style.points["color"], linestyle="none", zorder=3)
-    has_names = (
-        not part.x_variable
-        and selection.either.sizes.get(part.x, 1) > 1
-        and not curves.has_several_numbers(selection.either, part.x)
-    )
+        curve, x_error = _make_plane_curve(curve, _make_curve(part, selection, part.x_variable))
+    has_names = _has_names_along_x(part, selection)
     if has_names:  # no line, because nothing lies between two names
-        style = style._replace(line=style.line and {**style.line, "linestyle": "none"})
+        style = replace(style, line=style.line and {**style.line, "linestyle": "none"})
         curve = replace(curve, x=np.arange(curve.x.size), theory_x=np.arange(curve.x.size))
-        ax.set_xticks(curve.x, _get_position_labels(selection, part.x))
-    panels.draw_curve(
-        ax,
-        curve,
-        style,
-        log,
-        filled_mask,
-        discrete=has_names or (not part.x_variable and _is_discrete_axis(selection, part.x)),
-    )
-    if (
-        not part.x_variable
-        and (only_x := curves.get_axis_values(selection.either, part.x)).size == 1
-        and len(ax.lines)
-        and "x" not in log
-    ):
-        ax.set_xticks(only_x)
+    if part.describe_variable(name).role == "control" and style.line and _is_step_function(curve.theory):
+        style = replace(style, line={**style.line, "drawstyle": "steps-post"})
+    is_discrete = has_names or (not part.x_variable and _is_discrete_axis(selection, part.x))
+    return DrawnCurve(curve, style, label, _get_filled_mask(part, selection), is_discrete, x_error)
 
 
-def _get_position_labels(results: Results, axis: str) -> list[str]:
-    return curves.label_positions(results.either, axis, labels.make_mathtext_labeller(results.scenario))
+def _is_step_function(values: np.ndarray | None) -> bool:
+    """Return True if most values equal the one before, as of a control that is constant on segments."""
+    return values is not None and np.unique(values[np.isfinite(values)]).size < values.size / 2
 
 
-def _make_plane_curve(curve: curves.Curve, x_curve: curves.Curve) -> tuple[curves.Curve, np.ndarray | None]:
+def _make_curve(part: ArrangedResults, selection: Results, name: str) -> Curve:
+    return curves.make_curve(name, "", selection.simulation, selection.theory, selection.lines, x=part.x)
+
+
+def _has_names_along_x(part: ArrangedResults, selection: Results) -> bool:
+    return not part.x_variable and curves.get_axis_values(selection.either, part.x).dtype.kind not in "iuf"
+
+
+def _choose_x_ticks(
+    selections: list[tuple[ArrangedResults, Results]], log: str
+) -> tuple[np.ndarray, list[str] | None] | None:
+    """Return the ticks for names along x or for a single value of x, or None for other axes."""
+    for part, results in selections:
+        if _has_names_along_x(part, results):
+            names = curves.label_positions(results.either, part.x, labels.make_mathtext_labeller(results.scenario))
+            return np.arange(len(names)), names
+        x = curves.get_axis_values(results.either, part.x)
+        if not part.x_variable and x.size == 1 and "x" not in log:
+            return x, None
+    return None
+
+
+def _make_plane_curve(curve: Curve, x_curve: Curve) -> tuple[Curve, np.ndarray | None]:
     """Return a curve against the values of another curve, and the error bars along x."""
     no_values = np.full(curve.x.shape, np.nan)
     is_solved = curve.theory is not None and x_curve.theory is not None and curve.theory.shape == x_curve.theory.shape
@@ -301,11 +350,11 @@ def _make_plane_curve(curve: curves.Curve, x_curve: curves.Curve) -> tuple[curve
     return replace(curve, x=no_values if x_curve.mean is None else x_curve.mean, band=None, **line), x_curve.error
 
 
-def _get_filled_mask(parts: list[ArrangedResults], part: ArrangedResults, selection: Results) -> np.ndarray | None:
+def _get_filled_mask(part: ArrangedResults, selection: Results) -> np.ndarray | None:
     """Return a mask of the points to fill: all runs converged, or no convergence was recorded."""
-    if not any(legends.has_unconverged_runs(part.results) for part in parts):
+    if not part.fills_converged:
         return None
-    converged = panels.get_converged_mask(selection.simulation)
+    converged = curves.get_converged_mask(selection.simulation)
     return (
         converged
         if converged is not None or selection.simulation is None
@@ -313,10 +362,24 @@ def _get_filled_mask(parts: list[ArrangedResults], part: ArrangedResults, select
     )
 
 
-def _draw_power_law(
-    ax: Axes, part: ArrangedResults, selection: Results, name: str, style: CurveStyle, label: str, title: str
-) -> list[Any]:
-    """Draw a power law fitted to simulation (or else to theory), and return its legend handles."""
+def _make_lines_and_marks(
+    selections: list[tuple[ArrangedResults, Results]], curve_selections: list[Selection], content: Composition, log: str
+) -> tuple[list[DrawnLine], list[DrawnMark]]:
+    """Make the guides of a panel, and the marks of its curves."""
+    lines: list[DrawnLine] = []
+    marks: list[DrawnMark] = []
+    for part, results in selections:
+        colours = {axis: part.curve_colours for axis in part.layout.colour_axes[:1]}
+        lines += guides.make_guide_lines(content.guides, results, part.x, part.x_variable, colours)
+    for _, selection, _, curve in curve_selections:
+        marks += guides.make_marks(content.marks, selection, curve.curve, curve.style.points["color"], log)
+    return lines, marks
+
+
+def _fit_power_law(
+    part: ArrangedResults, selection: Results, name: str, drawn_curve: DrawnCurve, title: str
+) -> tuple[DrawnLine, LegendEntry] | None:
+    """Fit a power law to simulation, or else to theory, and return its line and its legend entry."""
     curve = curves.make_curve(name, "", None, selection.theory, selection.lines, x=part.x)
     theory_points = None if curve.theory is None or curve.theory_x is None else (curve.theory_x, curve.theory[None])
     x = curves.get_axis_values(selection.either, part.x)
@@ -333,55 +396,57 @@ def _draw_power_law(
         else theory_points and derived_data.fit_exponent(*theory_points)
     )
     if not fitted:
-        return []
-    line_style = {"color": style.points["color"], "linewidth": 3.5, "alpha": 0.3, "solid_capstyle": "butt"}
-    ax.plot(fitted.x, fitted.y, **line_style, zorder=1)
+        return None
     y_symbol, x_symbol = (
-        selection.scenario.variables[name].symbol.strip("$"),
+        part.describe_variable(name).symbol.strip("$"),
         labels.get_symbol(selection.scenario, part.x).strip("$"),
     )
-    full_label = ", ".join(item for item in (label, title) if item)
     expected = (
         derived_data.fit_exponent(*theory_points, min_x=fitted.x[0]) if runs is not None and theory_points else None
     )
     formula = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text_with_error}}}$" + (
         f", theory ${expected.text_with_error}$" if expected else ""
     )
-    return [legends.make_line_handle(f"{full_label}: {formula}" if full_label else formula, **line_style)]
+    full_label = ", ".join(item for item in (drawn_curve.label, title) if item)
+    style = {"color": drawn_curve.style.points["color"], **FITTED_LINE_STYLE}
+    return (
+        DrawnLine(style, fitted.x, fitted.y),
+        LegendEntry(f"{full_label}: {formula}" if full_label else formula, style),
+    )
 
 
 def _choose_log_axes(
-    parts: list[ArrangedResults], name: str, variables: dict[str, Variable], composition: Composition
+    parts: list[ArrangedResults], names: list[str], variables: dict[str, Variable], content: Composition
 ) -> str:
-    """Return the logarithmic axes of a panel: axes whose values span decades, or both axes for a fit."""
+    """Return the logarithmic axes of a panel: those of the config, or axes whose values span decades."""
+    if content.log:
+        return content.log.replace("none", "")
     if any(part.x_variable for part in parts):
         return ""
-    if composition.fit:
+    if content.fit:
         return "xy"
     entries = []
     for part in parts:
         part_variables = curves.get_variables_with_values(part.results, variables)
-        if curves.has_several_numbers(part.results.either, part.x) and name in part_variables:
+        if curves.has_several_numbers(part.results.either, part.x) and {*names} & {*part_variables}:
             entries.append((curves.choose_scales(part.results, part.x, part_variables, lossless=True), part))
     log_x = bool(entries) and all(scales.log_x for scales, _ in entries)
-    log_y = any(name in scales.log_y for scales, _ in entries)
-    log_y &= not any(curves.has_nonpositive_means(part.results, name) for _, part in entries)
+    log_y = any({*names} & scales.log_y for scales, _ in entries)
+    log_y &= not any(curves.has_nonpositive_means(part.results, name) for _, part in entries for name in names)
     return "x" * log_x + "y" * log_y
 
 
-def _label_panel_axes(
-    ax: Axes, parts: list[ArrangedResults], variable: Variable, title: str, composition: Composition
-) -> None:
-    part = parts[0]
-    all_variables = {**part.results.scenario.variables, **part.results.scenario.theory_only_variables}
-    ax.set(
-        ylabel=f"{variable.symbol} / {all_variables[composition.over].symbol}" if composition.over else variable.symbol,
-        title=title,
-    )
-    x_keys = curves.get_axis_coordinates(part.results.either, part.x)
-    ax.set_xlabel(
-        all_variables[part.x_variable].symbol if part.x_variable else labels.axis_label(part.results.scenario, x_keys)
-    )
+def _make_x_label(part: ArrangedResults) -> str:
+    if part.x_variable:
+        return part.describe_variable(part.x_variable).symbol
+    return labels.axis_label(part.results.scenario, curves.get_axis_coordinates(part.results.either, part.x))
+
+
+def _make_y_label(part: ArrangedResults, variables: list[Variable], content: Composition) -> str:
+    if content.label:
+        return content.label
+    symbol = variables[0].symbol
+    return f"{symbol} / {part.describe_variable(content.over).symbol}" if content.over else symbol
 
 
 def _is_discrete_axis(results: Results, x: str) -> bool:
@@ -390,3 +455,87 @@ def _is_discrete_axis(results: Results, x: str) -> bool:
     dense = results.lines if results.lines is not None else results.either
     is_integer = x in results.scenario.shape and results.scenario.describe(key).type is int
     return is_integer and x in dense.dims and dense.sizes[x] <= MAX_INTEGER_THEORY_MARKERS
+
+
+CSV_COLUMNS, REQUIRED_COLUMNS = ("x", "y", "error"), ("x", "y")
+MAX_CSV_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class MeasuredPoints:
+    """Points (n,) with their errors, if known, and the name of their file."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    error: np.ndarray | None = None
+
+
+def read_points(path: str | Path) -> MeasuredPoints:
+    """Read points from a CSV file with a header line.
+
+    Parameters
+    ----------
+    path
+        A file with the columns `x`, `y` and optionally `error`, in any order.
+
+    Returns
+    -------
+    MeasuredPoints
+        In the order of the file.
+
+    Raises
+    ------
+    ConfigError
+        For a file that cannot be read, lacks a column, or has a value that is not a number.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "mine.csv"
+    ...     _ = file.write_text("x,y,error\\n1,0.3,0.01\\n2,0.2,0.01\\n")
+    ...     read_points(file)
+    MeasuredPoints(name='mine', x=array([1., 2.]), y=array([0.3, 0.2]), error=array([0.01, 0.01]))
+    """
+    path = Path(path)
+    try:
+        rows = [[cell.strip() for cell in row] for row in read_csv_rows(path, MAX_CSV_BYTES) if any(row)]
+    except OSError as failure:
+        raise ConfigError(f"figure.points: {path}: cannot be read: {failure.strerror}") from None
+    names = rows[0] if rows else []
+    _check_columns(path, names)
+    table = [_parse_row(path, number, names, row) for number, row in enumerate(rows[1:], 2)]
+    if not table:
+        raise ConfigError(f"figure.points: {path}: has no points below the header line")
+    columns = dict(zip(names, np.array(table).T, strict=True))
+    if "error" in columns and (columns["error"] < 0).any():
+        raise ConfigError(f"figure.points: {path}: an error is negative")
+    return MeasuredPoints(path.stem, columns["x"], columns["y"], columns.get("error"))
+
+
+def _check_columns(path: Path, names: list[str]) -> None:
+    for name in names:
+        if name not in CSV_COLUMNS:
+            raise ConfigError(f"figure.points: {path}: {format_unknown_name(name, 'a column of points', CSV_COLUMNS)}")
+    missing = [name for name in REQUIRED_COLUMNS if name not in names]
+    if missing or len({*names}) < len(names):
+        problem = f"has no column {' and '.join(missing)}" if missing else "has a column twice"
+        raise ConfigError(f"figure.points: {path}: {problem}. Its first line names the columns: x,y,error or x,y.")
+
+
+def _parse_row(path: Path, line_number: int, names: list[str], row: list[str]) -> list[float]:
+    """Parse one row into finite numbers."""
+    where = f"figure.points: {path}:{line_number}"
+    if len(row) != len(names):
+        raise ConfigError(f"{where}: the row must have {len(names)} values like the header, not {len(row)}")
+    values = []
+    for name, cell in zip(names, row, strict=True):
+        try:
+            value = float(cell)
+        except ValueError:
+            value = np.nan
+        if not np.isfinite(value):
+            raise ConfigError(f"{where}: {name} must be a finite number, not {quote_value(cell)}")
+        values.append(value)
+    return values

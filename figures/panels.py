@@ -19,12 +19,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
@@ -33,6 +35,7 @@ from matplotlib.ticker import AutoLocator, MaxNLocator
 from figures import curves as series
 from figures import labels
 from figures.curves import Curve, widen_equal_limits
+from figures.description import CurveStyle
 from figures.style import (
     COLUMN_WIDTH,
     CURVE_COLOURS,
@@ -122,7 +125,6 @@ def _add_strip(ax: Axes) -> Axes:
     return strip
 
 
-RUN_CONVERGED_VARIABLE = "converged"  # variable that only some kinds of scenarios have
 SHARED_THEORY_LINE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR}  # one line of theory for points of all colours
 MAX_LEGEND_COLUMNS, MAX_LEGEND_LETTERS = 5, 110  # for a legend as wide as a page
 ZERO_MARKER_STYLE: dict[str, Any] = {
@@ -138,14 +140,6 @@ MAX_HEADING_LINE_LETTERS = 100  # per line, for a figure as wide as a page
 PANEL_LETTER_WIDTH, MIN_TITLE_ROOM = 6, 16  # letters: width of "(a)", and room for "(a)" and a title
 MAX_STACKED_PANELS, COLUMN_PANEL_HEIGHT = 3, 1.9  # limits a row that becomes a column: panels, inches each
 GUIDE_STYLE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": NO_LEGEND_GID}
-
-
-class CurveStyle(NamedTuple):
-    """Styles of a curve's points, of its line (None: drawn with another curve) and of its band."""
-
-    points: dict[str, Any]
-    line: dict[str, Any] | None
-    band: dict[str, Any]
 
 
 def select_with_dense_theory(simulation: xr.Dataset, theory: xr.Dataset, x: str, **chosen: Any) -> Results:
@@ -226,7 +220,6 @@ def draw_panel(
     label: str = "",
     log: str = "",
     dashes: bool = False,
-    fill_converged: bool = False,
     nested: bool = False,
     palette: Sequence[str] = CURVE_COLOURS,
     **point_style: Any,
@@ -251,8 +244,6 @@ def draw_panel(
         The logarithmic axes: "x", "y" or "xy". Values that are not positive are omitted.
     dashes
         True to distinguish the lines by dashes as well.
-    fill_converged
-        True to fill points if all their runs converged.
     nested
         True to draw each curve with smaller markers than the previous one, because points overlap.
     palette
@@ -291,8 +282,8 @@ def draw_panel(
             make_curve_style(index, dashes, bool(bound), ignores_colour, palette, **point_style | size)
             for index, size in enumerate(sizes)
         ]
-        for index, (curve, (_, _, part)) in enumerate(zip(curves, labelled_parts, strict=True)):
-            draw_curve(ax, curve, styles[index], log, get_converged_mask(part.simulation) if fill_converged else None)
+        for curve, style in zip(curves, styles, strict=True):
+            draw_curve(ax, curve, style, log)
         ax.set_xlabel(labels.axis_label(results.scenario, [x]))
         ax.set_ylabel(label or (variables[y].symbol if isinstance(y, str) and y in variables else ""))
         set_log_axes(ax, log)
@@ -329,6 +320,23 @@ def make_curve_style(
         shared if has_shared_line else line,
         {"colour": colour_and_marker["color"], "dashes": dash},
     )
+
+
+def make_points_handle(label: str = "", **style: Any) -> ErrorbarContainer:
+    """Return a legend handle of points with error bars."""
+    style = {"color": THEORY_COLOUR, "marker": "o", "linestyle": "none", "markerfacecolor": "white", **style}
+    bars = LineCollection([], colors=style["color"], linewidths=1.2)
+    return ErrorbarContainer((Line2D([], [], **style), (), (bars,)), has_yerr=True, label=label)
+
+
+def make_line_handle(label: str, **style: Any) -> Line2D:
+    """Return a legend handle of a line or a marker, in grey unless it has a colour."""
+    return Line2D([], [], **{"color": THEORY_COLOUR, "label": label, **style})
+
+
+def make_curve_handle(index: int, text: str, **style: Any) -> Line2D:
+    """Return a legend handle of the index-th curve: its line, and the marker of its points."""
+    return Line2D([], [], **{**get_curve_style(index), "markerfacecolor": "white", "label": text, **style})
 
 
 def make_legend_handle(curve: series.Curve, style: CurveStyle) -> Line2D:
@@ -401,16 +409,6 @@ def _drop_nonpositive(curve: series.Curve, log: str) -> series.Curve:
     assert x is not None
     theory_x, theory, mean = positive(curve.theory_x, "x"), positive(curve.theory, "y"), positive(curve.mean, "y")
     return replace(curve, x=x, theory_x=theory_x, theory=theory, mean=mean)
-
-
-def get_converged_mask(simulation: xr.Dataset | None) -> np.ndarray | None:
-    """Return a mask along x that is True where all runs converged, or None if not recorded."""
-    if simulation is None or RUN_CONVERGED_VARIABLE not in simulation:
-        return None
-    flags = simulation[RUN_CONVERGED_VARIABLE]
-    return np.atleast_1d(
-        flags.all([dim for dim in ("seed", *series.DIMS_AVERAGED_IN_FIGURES) if dim in flags.dims]).values
-    )
 
 
 def set_log_axes(ax: Axes, log: str) -> None:

@@ -229,13 +229,17 @@ def get_curve_style(index: int) -> dict[str, Any]:
     return {"color": CURVE_COLOURS[index % len(CURVE_COLOURS)], "marker": CURVE_MARKERS[marker]}
 
 
-def nested_marker_size(index: int, count: int) -> dict[str, Any]:
-    """Return the marker size of the index-th of several curves with overlapping points.
+def get_nested_marker_scale(index: int, count: int) -> float:
+    """Return the scale of the index-th of several curves with overlapping points.
 
     The x of a point does not change. Each curve has smaller markers than the curve below it.
     """
-    excess = NESTED_MARKER_SIZE_EXCESS * (count - 1 - index) / max(count - 1, 1)
-    return {"markersize": mpl.rcParams["lines.markersize"] * (1 + excess)}
+    return 1 + NESTED_MARKER_SIZE_EXCESS * (count - 1 - index) / max(count - 1, 1)
+
+
+def nested_marker_size(index: int, count: int) -> dict[str, Any]:
+    """Return the marker size of the index-th of several curves with overlapping points."""
+    return {"markersize": mpl.rcParams["lines.markersize"] * get_nested_marker_scale(index, count)}
 
 
 def choose_drawn_steps(num_steps: int) -> list[int]:

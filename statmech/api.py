@@ -312,9 +312,9 @@ def explore(scenario: AbstractScenario | results.Results | str | Path | None = N
     ScenarioError
         If overrides are not valid.
     """
-    from figures.explorer import notebook
+    from figures.explorer import page
 
-    return notebook.explore(scenario, overrides)
+    return page.explore(scenario, overrides)
 
 
 def format_results_html(run_results: results.Results) -> str:

@@ -38,7 +38,7 @@ MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
 MIN_JUMP_RANGE_FRACTION = 0.01  # relative to the range of a line
 MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
 SINGULARITY_GRID_FACTORS = 1 + np.array(
-    [-0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08]
+    [-0.3, -0.22, -0.15, -0.11, -0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08, 0.11, 0.15, 0.22, 0.3]
 )  # grid points, relative to the singular value
 TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
@@ -473,9 +473,9 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
     solver_points = max_points if steps else getattr(get_solver(scenario), "LINE_POINTS", max_points)
     num_points = min(max_points, MAX_SWEEP_GRID_POINTS // num_other_points, solver_points)
     dense = make_line_grid(values, num_points, integer)
-    singular = np.outer(
-        getattr(get_solver(scenario), "SINGULARITIES", {}).get(axis, ()), SINGULARITY_GRID_FACTORS
-    ).ravel()
+    find_singularities = getattr(get_solver(scenario), "find_singularities", None)
+    singular_values = find_singularities(scenario).get(axis, ()) if find_singularities else ()
+    singular = np.outer(singular_values, SINGULARITY_GRID_FACTORS).ravel()
     added_points = singular[(singular > dense[0]) & (singular < dense[-1])]
     return {**config, axis: np.union1d(dense, added_points).tolist(), **_choose_ignored_key_values(config, ignores)}
 

@@ -1,33 +1,32 @@
-"""The Attentive Perceptron on real digits: error against features evaluated, compared with a fixed budget."""
+"""Figures of the Attentive Perceptron on digits: errors, margin thresholds, and the pixels that it evaluates."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.curves import compute_mean_and_error
-from figures.panels import make_figure
-from figures.style import JOINING_LINE_STYLE, SMALL_FONT_SIZE, get_curve_style, set_log_ticks
+from figures.panels import add_title_and_legend, draw_guide, draw_panel, make_figure, make_line_handle
+from figures.published_figure import PublishedFigure
+from figures.style import CURVE_COLOURS, JOINING_LINE_STYLE, PAGE_WIDTH, SMALL_FONT_SIZE, get_curve_style, set_log_ticks
+from simulate.classification.cross_validation import fit_fold, make_folds
+from simulate.classification.estimators.attentive import PartialSums
+from statmech.classification.cross_validation import Study, StudyCell
+from statmech.errors import ConfigError
 from statmech.inputs.data_sets import find_data_source
+from statmech.results.results import as_results
+from statmech.stores.dataset import scenario_from_dataset
 
-AXES = ("data", "chosen", "error_rate_budget")  # sweep axes that this figure shows
-SUPPORTED_VALUES = {"classifier": ("attentive",)}
-REQUIRED_VARIABLES = ("budget",)
-CAPTION = (
-    r"Error on held-out examples against the number of features evaluated per example, one panel per data set. Colours "
-    r"and markers: order in which the Attentive Perceptron evaluates features; the target rate $\epsilon_d$ of "
-    r"decision errors decreases from the labelled value to the right. Filled markers: features evaluated in "
-    r"prediction; open markers: in learning, per example and pass, at the same errors. Black crosses: a perceptron "
-    r"that learns and predicts with a fixed number of features, drawn at random. Thin grey lines guide the eye."
-)
 FEATURE_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
 
-def draw(simulation: xr.Dataset, theory: None) -> Figure:
+def draw_digits(simulation: xr.Dataset, theory: None) -> Figure:
     """Draw the error against the features evaluated in prediction and in learning, one column per data set."""
     sets = [str(name) for name in simulation.data.values]
     figure, _ = make_figure(3.4, 1, len(sets), sharey=True)
@@ -55,6 +54,22 @@ def draw(simulation: xr.Dataset, theory: None) -> Figure:
     return figure
 
 
+digits = PublishedFigure(
+    draw=draw_digits,
+    axes=("data", "chosen", "error_rate_budget"),
+    supported_values={"classifier": ("attentive",)},
+    required_variables=("budget",),
+    caption=(
+        r"Error on held-out examples against the number of features evaluated per example, one panel per data set. "
+        r"Colours and markers: order in which the Attentive Perceptron evaluates features; the target rate "
+        r"$\epsilon_d$ of decision errors decreases from the labelled value to the right. Filled markers: features "
+        r"evaluated in prediction; open markers: in learning, per example and pass, at the same errors. Black crosses: "
+        r"a perceptron that learns and predicts with a fixed number of features, drawn at random. Thin grey lines "
+        r"guide the eye."
+    ),
+)
+
+
 def _draw_errors_against_features(
     ax: Axes, cells: Any, features_variable: str, index: int, label: str, **style: Any
 ) -> None:
@@ -73,3 +88,260 @@ def _draw_errors_against_features(
     if is_prediction and bool((cells.budget == 0).all()):
         position, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
         ax.annotate(text, position, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_FONT_SIZE)
+
+
+CLASSIFIER_LEGEND_LABELS = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
+FULL_MARKER_STYLE: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
+HOLLOW_MARKER_STYLE: dict[str, Any] = {
+    "linestyle": "--",
+    "markersize": 6,
+}  # larger, so that full points do not hide them
+
+
+def draw_digits_theta(simulation: xr.Dataset, theory: None) -> Figure:
+    """Draw errors with and without the stopping boundary, and features evaluated with the boundary."""
+    runs = simulation.assign(error=100 * (1 - simulation.accuracy))
+    stopped, full = (as_results(runs.isel(budget=budget_index)) for budget_index in _find_zero_and_fixed_budgets(runs))
+    figure, (error, features) = make_figure(3.0, 1, 2)
+    draw_panel(error, full, "theta", "error", "classifier", log="x", **HOLLOW_MARKER_STYLE)
+    keys = draw_panel(
+        error, stopped, "theta", "error", "classifier", label="held-out errors (%)", log="x", **FULL_MARKER_STYLE
+    )
+    draw_panel(features, stopped, "theta", "features_learning", "classifier", log="x", **HOLLOW_MARKER_STYLE)
+    draw_panel(
+        features,
+        stopped,
+        "theta",
+        "features_evaluated",
+        "classifier",
+        label="features evaluated",
+        log="x",
+        **FULL_MARKER_STYLE,
+    )
+    num_features = float(full.either.features_evaluated.max())
+    draw_guide(features, y=num_features)
+    for ax in (error, features):
+        ax.set(xlabel=r"threshold $\theta$")
+    features.set_ylim(0, None)
+    for key, name in zip(keys, map(str, runs.classifier.values), strict=True):
+        key.set_label(CLASSIFIER_LEGEND_LABELS.get(name, key.get_label()))
+    marks = [
+        make_line_handle("(a) stopping boundary, (b) in prediction", marker="o", linestyle="none"),
+        make_line_handle("(a) all features, (b) in learning", marker="o", linestyle="none", markerfacecolor="white"),
+        make_line_handle("all features", linestyle=":"),
+    ]
+    return add_title_and_legend(
+        figure,
+        simulation,
+        [*keys, *marks],
+        f"{find_data_source(str(runs.data.item())).title}: $N$ = {num_features:g}",
+        columns=3,
+    )
+
+
+digits_theta = PublishedFigure(
+    draw=draw_digits_theta,
+    axes=("classifier", "theta", "budget"),
+    supported_values={"classifier": ("attentive", "passive_aggressive")},
+    caption=(
+        r"Learners that update on examples with a margin of at most $\theta$, by the perceptron rule or the "
+        r"passive-aggressive rule (PA-I). (a) Error on held-out examples, with the stopping boundary (full points) and "
+        r"with all features (hollow points). (b) Features evaluated with the stopping boundary, in prediction (full "
+        r"points) and in learning, per example and pass (hollow points); dotted: all features. Thin lines join points."
+    ),
+)
+
+
+def _find_zero_and_fixed_budgets(runs: xr.Dataset) -> tuple[int, int]:
+    """Return the index of the zero budget and the index of the fixed budget of features.
+
+    Raises `ConfigError` unless there are exactly these two budgets.
+    """
+    fixed = [bool(budget) for budget in runs.budget.values]
+    if sorted(fixed) != [False, True]:
+        raise ConfigError('the figure "digits_theta" requires two values of budget: 0, and a number of features')
+    return fixed.index(False), fixed.index(True)
+
+
+DRAWN_EXAMPLES_PER_CLASS = 2  # separately for easy and for hard examples
+IMAGE_COLUMNS, IMAGE_SPACING = (
+    2 * DRAWN_EXAMPLES_PER_CLASS,
+    (1.12, 1.3),
+)  # two classes; horizontal and vertical steps between images
+NUM_FEATURE_COUNT_BINS = 16
+PIXEL_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
+EXAMPLE_LINE_STYLES: dict[str, dict[str, Any]] = {
+    "easy": {"color": CURVE_COLOURS[0], "marker": "o"},
+    "hard": {"color": CURVE_COLOURS[1], "marker": "s"},
+}
+
+
+class HeldOutFold(NamedTuple):
+    """Held-out examples of a fold, with partial sums, classes, and flags for misclassification."""
+
+    X: np.ndarray
+    evaluated_sums: PartialSums
+    true_classes: np.ndarray
+    is_misclassified: np.ndarray
+
+
+def draw_digits_attention(simulation: xr.Dataset, theory: None) -> Figure:
+    """Draw partial sums, images and a histogram, one row for each data set and feature order.
+
+    A stored study contains the mean number of features of each fold, but not of each example. The figure therefore
+    relearns the folds, which reproduces the same students, and checks their means against the stored means.
+    """
+    study: Study = scenario_from_dataset(simulation)
+    cells = [cell for cell in study.cells() if _is_cell_drawn(simulation, cell)]
+    figure = Figure(figsize=(PAGE_WIDTH, 0.6 + 2.2 * len(cells)))
+    grid = figure.add_gridspec(len(cells), 3, width_ratios=(1, 1.5, 0.75))
+    for row, cell in enumerate(cells):
+        parts = [part for seed in range(study.seeds) for part in _relearn_folds(study, cell, seed, simulation)]
+        examples = _select_easy_and_hard_rows(parts[0])
+        axes = [figure.add_subplot(grid[row, column]) for column in range(3)]
+        _draw_partial_sums(axes[0], parts[0], examples, cell)
+        _draw_images(axes[1], parts[0], examples)
+        _draw_feature_count_histogram(axes[2], parts)
+    handles = [pair for ax in axes[::2] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
+    figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=4)
+    return figure
+
+
+digits_attention = PublishedFigure(
+    draw=draw_digits_attention,
+    axes=("data", "chosen"),
+    caption=(
+        r"The Attentive Perceptron on held-out digits, one row per pixel order. Left: partial sums $S_i$ of four easy "
+        r"examples (in each class, the two whose number of evaluated pixels is nearest to the lower quartile) and of "
+        r"four hard examples (in each class, the two with the most evaluated pixels and the smallest $|S_n|$). "
+        r"Evaluation stops at the markers, where $|S_i|$ reaches $\tau$ (dashed, labelled with the predicted class); "
+        r"dotted lines continue with the other pixels. Middle: the same digits with unevaluated pixels in grey, and "
+        r"the number of evaluated pixels below. Right: distribution of the number of evaluated pixels over all "
+        r"held-out examples (grey) and over misclassified examples (black)."
+    ),
+    points_caption="",
+)
+
+
+def _is_cell_drawn(simulation: xr.Dataset, cell: StudyCell) -> bool:
+    return cell.data in simulation.data.values and _get_feature_order(cell) in simulation.chosen.values
+
+
+def _get_feature_order(cell: StudyCell) -> str:
+    """Return the feature order of the classifier in a cell.
+
+    Raises `ConfigError` for a classifier without a feature order.
+    """
+    if not hasattr(cell.classifier, "chosen"):
+        raise ConfigError('the figure "digits_attention" requires the classifier attentive or passive_aggressive')
+    return str(cell.classifier.chosen)
+
+
+def _relearn_folds(study: Study, cell: StudyCell, seed: int, simulation: xr.Dataset) -> list[HeldOutFold]:
+    """Relearn every cross-validation fold of one shuffle.
+
+    Raises `ConfigError` if a mean number of features differs from its stored value.
+    """
+    stored = simulation.features_evaluated.sel(data=cell.data, chosen=_get_feature_order(cell)).isel(seed=seed)
+    parts = []
+    for fold in make_folds(study, cell, seed):
+        model, X, y = fit_fold(study, fold)
+        X, y = X[fold.test_rows], y[fold.test_rows]
+        parts.append(HeldOutFold(X, model.partial_sums(X)[0], y, model.predict(X) != y))
+        relearnt_features, stored_features = parts[-1].evaluated_sums.features.mean(), float(stored[len(parts) - 1])
+        if not np.isclose(relearnt_features, stored_features):
+            raise ConfigError(
+                f"relearning {cell.data} evaluates {relearnt_features:g} features, but {stored_features:g} are stored"
+            )
+    return parts
+
+
+def _select_easy_and_hard_rows(fold: HeldOutFold) -> dict[str, np.ndarray]:
+    """Select easy and hard examples by row index, `DRAWN_EXAMPLES_PER_CLASS` of each per class."""
+    last, features = np.abs(fold.evaluated_sums.sums[:, -1]), fold.evaluated_sums.features
+    rows_by_name: dict[str, list[np.ndarray]] = {"easy": [], "hard": []}
+    for label in np.unique(fold.true_classes):
+        rows = np.flatnonzero(fold.true_classes == label)
+        quartile_distances = np.abs(features[rows] - np.quantile(features[rows], 0.25))
+        rows_by_name["easy"].append(rows[np.argsort(quartile_distances, kind="stable")[:DRAWN_EXAMPLES_PER_CLASS]])
+        rows_by_name["hard"].append(rows[np.lexsort((last[rows], -features[rows]))[:DRAWN_EXAMPLES_PER_CLASS]])
+    return {name: np.concatenate(rows) for name, rows in rows_by_name.items()}
+
+
+def _draw_partial_sums(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarray], cell: StudyCell) -> None:
+    """Draw partial sums, as solid lines until evaluation stops and as dotted lines afterwards."""
+    partial_sums = fold.evaluated_sums
+    for name, rows in examples.items():
+        for row in rows:
+            label = name if row == rows[0] else None
+            end = int(np.searchsorted(partial_sums.check_positions, partial_sums.features[row])) + 1
+            counts, sums = np.append(0, partial_sums.check_positions), np.append(0.0, partial_sums.sums[row])
+            line_style: dict[str, Any] = {**EXAMPLE_LINE_STYLES[name], "linewidth": 0.9}
+            ax.plot(
+                counts[: end + 1], sums[: end + 1], **line_style, markevery=[end], markerfacecolor="white", label=label
+            )
+            dotted_label = "not evaluated" if name == "easy" and label else None
+            ax.plot(
+                counts[end:],
+                sums[end:],
+                color=EXAMPLE_LINE_STYLES[name]["color"],
+                linewidth=0.7,
+                linestyle=":",
+                label=dotted_label,
+            )
+    signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # with too few probes nothing stops
+    for sign, decided_class in zip(signs, np.unique(fold.true_classes), strict=False):
+        label = r"boundary $\pm\tau$" if sign > 0 else None
+        ax.axhline(sign * partial_sums.level, color="k", linewidth=0.9, linestyle="--", label=label)
+        ax.text(1.01, sign * partial_sums.level, decided_class, transform=ax.get_yaxis_transform(), va="center")
+    ax.set(xlabel="pixels evaluated, $i$", ylabel="partial sum $S_i$", xticks=[0, 200, 400, 600, 784])
+    ax.set_title(f"{find_data_source(cell.data).title}, {PIXEL_ORDER_LABELS[_get_feature_order(cell)]}", loc="left")
+
+
+def _draw_images(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarray]) -> None:
+    """Draw the examples as images of width 1, with easy examples above hard ones."""
+    for line, (name, rows) in enumerate(examples.items()):
+        low = -IMAGE_SPACING[1] * line
+        for column, row in enumerate(rows):
+            left = IMAGE_SPACING[0] * column
+            extent = (left, left + 1, low, low + 1)
+            image_options: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+            ax.imshow(_render_evaluated_pixels(fold, row), extent=extent, clip_on=False, **image_options)
+            frame: dict[str, Any] = {"fill": False, "linewidth": 1.2, "clip_on": False}
+            ax.add_patch(Rectangle((left, low), 1, 1, color=EXAMPLE_LINE_STYLES[name]["color"], **frame))
+            ax.text(
+                left + 0.5,
+                low - 0.04,
+                f"{fold.evaluated_sums.features[row]}",
+                ha="center",
+                va="top",
+                fontsize=SMALL_FONT_SIZE,
+            )
+        ax.text(-0.06, low + 0.5, name, rotation=90, ha="right", va="center")
+    ax.set(xlim=(-0.25, IMAGE_SPACING[0] * IMAGE_COLUMNS), ylim=(0.8 - IMAGE_SPACING[1] - 1, 1.05))
+    ax.set_axis_off()
+
+
+def _render_evaluated_pixels(fold: HeldOutFold, example_index: int) -> np.ndarray:
+    """Render an example as an image, with unevaluated pixels pale on grey."""
+    side = round(np.sqrt(fold.X.shape[1]))
+    if side**2 != fold.X.shape[1]:
+        raise ConfigError('the figure "digits_attention" requires image data, such as digits-3-8')
+    evaluated = np.zeros(side**2, bool)
+    evaluated[fold.evaluated_sums.order[: fold.evaluated_sums.features[example_index]]] = True
+    ink = fold.X[example_index] / max(fold.X[example_index].max(), 1e-300)
+    return np.where(evaluated, 1 - ink, 0.78 - 0.22 * ink).reshape(side, side)
+
+
+def _draw_feature_count_histogram(ax: Axes, folds: list[HeldOutFold]) -> None:
+    """Draw the distribution of evaluated features over all and over misclassified held-out examples."""
+    features = np.concatenate([part.evaluated_sums.features for part in folds])
+    wrong = np.concatenate([part.is_misclassified for part in folds])
+    edges, percent_per_example = (
+        np.linspace(0, folds[0].X.shape[1], NUM_FEATURE_COUNT_BINS + 1).tolist(),
+        100 / len(features),
+    )
+    for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
+        ax.hist(values, edges, weights=np.full(len(values), percent_per_example), color=colour, label=label)
+    ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean")
+    ax.set(xlabel="pixels evaluated", ylabel="held-out examples (%)", xticks=[0, 400, 784])

@@ -1,9 +1,4 @@
-"""Gaussian walks with stopping boundaries: decision errors compared with their target, and features evaluated.
-
-The paper's eq (4), `as-printed`, standardises the last sum but not the partial sums. Without centring, its error rate
-exceeds the target if the sums drift upwards: for a target of 0.01 and a mean of one standard deviation by a factor 3.8.
-With centred sums the same level meets the target. A level that ignores the drift (grey) is too conservative.
-"""
+"""Figures of stopping boundaries: Gaussian walks that stop early, and the Attentive Perceptron."""
 
 from __future__ import annotations
 
@@ -16,30 +11,42 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.legends import make_line_handle
-from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory, set_log_axes
-from statmech.classification.stopping_boundaries import brownian_decision_error, compute_stopping_level
+import theory as solver
+from figures.panels import (
+    add_title_and_legend,
+    combine_with_lines,
+    draw_legend_below,
+    draw_panel,
+    make_figure,
+    make_line_handle,
+    mark_zeros_at_foot,
+    select_with_dense_theory,
+    set_log_axes,
+    solve_dense_theory,
+)
+from figures.published_figure import PublishedFigure
+from figures.style import draw_seed_means, make_shades
+from statmech.classification.attentive_perceptron import MAX_AVERAGING_WINDOW_PROBES
+from statmech.classification.stopping_boundaries import BOUNDARIES, brownian_decision_error, compute_stopping_level
+from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results.results import Results
 
-AXES = ("boundary", "mean", "error_rate")  # sweep axes that this figure shows
 PANEL_MEAN, PANEL_ERROR_RATE = 1.0, 0.01
 MIN_DRAWN_DECISION_ERROR = 1e-7  # smaller theoretical errors are not drawn
 TARGET_LINE_POINTS = 200
 INFINITE_CHECKS_STYLE: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
 TARGET_LINE_STYLE: dict[str, Any] = {"color": "0.3", "linewidth": 0.7}
 IGNORED_DRIFT_LEVEL_STYLE: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
-CAPTION = (
-    r"Gaussian walks that stop at a boundary; the complete sum has mean $m$ and standard deviation $\sigma$. (a), (b) "
-    r"Decision errors: walks that stop although the complete sum is below 0. (c) Features evaluated. Full lines: "
-    r"theory for the simulated number of checks of the partial sum (looks); dotted: infinitely many looks. Thin line: "
-    r"the target $\epsilon_d$. Grey dashes: infinitely many looks at a constant level that is computed as if the sums "
-    r"had no drift, $m=0$. A missing point means that no run had a decision error."
-)
-LINES_CAPTION = ""
 
 
-def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw errors against the target error rate and against the mean, and features against the target."""
+def draw_stopping(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw errors against the target error rate and against the mean, and features against the target.
+
+    The paper's eq (4), `as-printed`, standardises the last sum but not the partial sums. Without centring, its error
+    rate exceeds the target if the sums drift upwards: for a target of 0.01 and a mean of one standard deviation by a
+    factor 3.8. With centred sums the same level meets the target. A level that ignores the drift (grey) is too
+    conservative.
+    """
     mean, rate = (
         _find_nearest_value(theory, "mean", PANEL_MEAN),
         _find_nearest_value(theory, "error_rate", PANEL_ERROR_RATE),
@@ -70,6 +77,20 @@ def draw(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     return add_title_and_legend(figure, at_mean, keys, columns=4)
 
 
+stopping = PublishedFigure(
+    draw=draw_stopping,
+    axes=("boundary", "mean", "error_rate"),
+    caption=(
+        r"Gaussian walks that stop at a boundary; the complete sum has mean $m$ and standard deviation $\sigma$. (a), "
+        r"(b) Decision errors: walks that stop although the complete sum is below 0. (c) Features evaluated. Full "
+        r"lines: theory for the simulated number of checks of the partial sum (looks); dotted: infinitely many looks. "
+        r"Thin line: the target $\epsilon_d$. Grey dashes: infinitely many looks at a constant level that is computed "
+        r"as if the sums had no drift, $m=0$. A missing point means that no run had a decision error."
+    ),
+    lines_caption="",
+)
+
+
 def _draw_with_infinite_checks(ax: Axes, results: Results, axis: str, name: str, log: str) -> list[Line2D]:
     """Draw a variable for the simulated number of checks, and in the limit of infinitely many checks."""
     assert results.lines is not None
@@ -94,3 +115,118 @@ def _compute_driftless_level_error(error_rate: np.ndarray | float, mean: np.ndar
 def _find_nearest_value(theory: xr.Dataset, coordinate: str, value: float) -> float:
     values = theory[coordinate].values
     return float(values[np.abs(values - value).argmin()])
+
+
+FEATURE_FRACTION_LABEL = "fraction of features"
+ERROR_RATIO_LABEL = r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$"
+BOUNDARY_GREYS = ("0", "0.45", "0.3", "0.6")
+
+
+def draw_attention(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw errors and features against t and against the target, with the plain perceptron in black.
+
+    Above, for one boundary: eps_g and the fraction of features evaluated so far against t, and eps_g over the error of
+    a plain perceptron that has evaluated as many features. Below, for all boundaries: errors and features at the last
+    time against the target error rate. Decision errors of labelled margins may exceed the target: the label makes their
+    features dependent, and the variance that sets the level is then too small.
+    """
+    simulation, theory = (part.sel(t=part.t > 0) for part in (simulation, theory))
+    figure, (above, below) = make_figure(5.0, 2, 3)
+    plain = PlainPerceptronErrorCurve(float(theory.t[-1]))
+    deltas = _draw_against_time(above, simulation, theory, plain)
+    boundaries = _draw_against_target_rate(below, simulation, theory, plain)
+    figure.set_layout_engine("constrained", w_pad=0.08)
+    boundary_label = BOUNDARIES[str(theory.attention.values[0])].label
+    draw_legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {boundary_label}")
+    return figure
+
+
+attention = PublishedFigure(
+    draw=draw_attention,
+    axes=("attention", "error_rate"),
+    caption=(
+        r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. (a) to (c) One boundary "
+        r"and several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$; fraction of the "
+        r"features evaluated so far; $\epsilon_g$ relative to a plain perceptron that has evaluated the same number of "
+        r"features. (d) to (f) Quantities at the last time against $\epsilon_d$: $\epsilon_g$ relative to the plain "
+        r"perceptron after the same number of examples; fraction of the features and decision errors since the "
+        r"second-to-last recorded time. All $\epsilon_d$ and boundaries learn the same examples, so that their "
+        r"deviations from theory are correlated. Triangles at the bottom: no run had a decision error."
+    ),
+)
+
+
+class PlainPerceptronErrorCurve:
+    """Learning curve eps_g(t) of the plain perceptron, by interpolation.
+
+    The work of this perceptron equals t, as it evaluates all features of every example.
+    """
+
+    def __init__(self, max_time: float):
+        self.t = np.append(0.0, np.geomspace(1e-3, max(max_time, 1.0), 1000))
+        plain = {
+            "attention": "brownian-bridge",
+            "error_rate": 0.1,
+            "probes": 1.0,
+            "memory": MAX_AVERAGING_WINDOW_PROBES,
+            "t": self.t,
+        }
+        self.log_eps = np.log(solver.solve(scenario_from(plain)).eps_g.values.ravel())
+
+    def __call__(self, t: Any) -> Any:
+        """Interpolate eps_g logarithmically at times t of any shape, accurate to 1e-4."""
+        return np.exp(np.interp(t, self.t, self.log_eps)) + 0 * t
+
+
+def _draw_against_time(
+    axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain_error: PlainPerceptronErrorCurve
+) -> list[Line2D]:
+    """Draw eps_g and the features evaluated so far against t, and relative eps_g at equal work."""
+    error, fraction_axes, gain_axes = axes
+    lines = solve_dense_theory(theory, "t", attention=str(theory.attention.values[0]))
+    parts = (simulation.isel(attention=0), theory.isel(attention=0), lines)
+    runs, solved_theory, lines = (
+        part.assign(seen=part.work / part.t, gained=part.eps_g / plain_error(part.work)).sel(t=part.t > 0)
+        for part in parts
+    )
+    results = combine_with_lines(runs, solved_theory, lines)
+    palette = make_shades(lines.sizes["error_rate"])
+    keys = draw_panel(error, results, "t", "eps_g", "error_rate", log="xy", palette=palette)
+    draw_panel(fraction_axes, results, "t", "seen", "error_rate", log="x", palette=palette)
+    for index, key in enumerate(keys):
+        line, rate_runs = lines.isel(error_rate=index), runs.isel(error_rate=index)
+        gain_axes.plot(line.work, line.gained, color=key.get_color())
+        draw_seed_means(gain_axes, rate_runs.work.mean("seed"), rate_runs.gained, index, color=key.get_color())
+    keys += error.plot(lines.t, plain_error(lines.t), color="k", linewidth=0.8, zorder=1, label="plain perceptron")
+    gain_axes.axhline(1, color="k", linewidth=0.8)
+    set_log_axes(gain_axes, "x")
+    fraction_axes.set(title="up to $t$", ylabel=FEATURE_FRACTION_LABEL, ylim=(0, 1.05))
+    gain_axes.set(title="at equal work", xlabel="work (features $/\\,N^2$)", ylabel=ERROR_RATIO_LABEL)
+    return keys
+
+
+def _draw_against_target_rate(
+    axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain: PlainPerceptronErrorCurve
+) -> list[Line2D]:
+    """Draw relative eps_g, features and decision errors against the target error rate."""
+    slow, fraction_axes, decision_axes = axes
+    parts = [part.isel(t=-1) for part in (simulation, theory, solve_dense_theory(theory, "error_rate"))]
+    plain_error = float(plain(parts[1].t.item()))
+    results = combine_with_lines(*(part.assign(slow=part.eps_g / plain_error) for part in parts))
+    line_options: dict[str, Any] = {"palette": BOUNDARY_GREYS, "dashes": True}
+    keys = draw_panel(slow, results, "error_rate", "slow", "attention", log="x", **line_options)
+    draw_panel(fraction_axes, results, "error_rate", "features", "attention", log="x", **line_options)
+    draw_panel(decision_axes, results, "error_rate", "decision_error", "attention", log="xy", **line_options)
+    for errors, grey in zip(parts[0].decision_error.transpose("attention", ...), BOUNDARY_GREYS * 2, strict=False):
+        mark_zeros_at_foot(decision_axes, errors.error_rate.values[np.asarray(errors.mean("seed") == 0)], grey)
+    slow.axhline(1, color="k", linewidth=0.8)
+    deltas = parts[2].error_rate
+    keys += decision_axes.plot(deltas, deltas, color="0.6", linewidth=0.8, label="target")
+    last, previous_t = theory.t.values[-1], theory.t.values[-2] if theory.sizes["t"] > 1 else 0
+    time_range = rf"$t={previous_t:g}$ to ${last:g}$"
+    slow.set(title=rf"at $t={last:g}$", ylabel=ERROR_RATIO_LABEL)
+    fraction_axes.set(title=time_range, ylabel=FEATURE_FRACTION_LABEL, ylim=(0, 1.05))
+    decision_axes.set(title=time_range, ylabel="decision errors")
+    for ax in axes:
+        ax.set_xlabel(r"target rate $\epsilon_d$")
+    return keys

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from figures import curves
+from figures.derived_data import get_jump_times
 from figures.explorer import settings
-from figures.functions_of_time import get_jump_times
 from statmech.errors import StatmechError
 from statmech.inputs.covariance_modes import use_chart_accuracy
 from statmech.keys.scenario import AbstractScenario

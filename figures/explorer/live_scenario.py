@@ -14,7 +14,9 @@ import panel_material_ui as pmui
 
 from figures import curves as series
 from figures.curves import Layout
+from figures.derived_data import add_time_dependent_keys
 from figures.explorer import computation, settings, sliders
+from figures.explorer.chart_content import ChartContent, format_chart_caption, format_key_equation, has_theory_lines
 from figures.explorer.computation import NUM_PREVIEW_SEEDS, BackgroundSimulator, describe_exception
 from figures.explorer.key_menus import (
     find_first_constant,
@@ -22,11 +24,9 @@ from figures.explorer.key_menus import (
     make_protocol_menu,
     make_time_function_menus,
 )
-from figures.explorer.page_charts import ChartContent, format_chart_caption, format_key_equation, has_theory_lines
 from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
 from figures.explorer.sliders import CallScheduler, TimeAnimation, format_value_line, parse_value_line
-from figures.functions_of_time import add_time_dependent_keys
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError
 from statmech.keys.scenario import AbstractScenario, get_kinds

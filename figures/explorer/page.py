@@ -1,4 +1,4 @@
-"""The explorer's page of a scenario or of stored results, with keyboard control for lectures.
+"""The explorer's page of a scenario or of stored results, for a browser or a notebook.
 
 Layout: controls in one row, charts below, and everything else in a drawer.
 
@@ -23,13 +23,13 @@ from panel.custom import JSComponent
 from panel.util.parameters import edit_readonly
 
 import figures
-from figures import functions_of_time
+from figures import derived_data
 from figures.explorer import computation, key_menus, settings
+from figures.explorer.chart_content import StoredResultsControls
 from figures.explorer.computation import describe_exception
 from figures.explorer.live_scenario import ScenarioControls
 from figures.explorer.page_charts import ExplorerCharts
-from figures.explorer.pages import View
-from figures.explorer.stored_results import StoredResultsControls
+from figures.explorer.pages import View, explain_missing_page
 from figures.labels import kind_label
 from figures.style import STYLE_SETTINGS
 from statmech.config import config_files
@@ -78,6 +78,7 @@ EQUATION_CSS = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
 EQUATION_PANE_OPTIONS: dict[str, Any] = {"renderer": "mathjax", "styles": EQUATION_CSS, "margin": (2, 4)}
 COPY_TEXT_JS = "navigator.clipboard.writeText(text.value)"
 COPY_LINK_JS = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
+# Panel's Location adds an entry to the browser's history at each change, and its page ignores the back button
 UPDATE_ADDRESS_JS = "history.replaceState(null, '', '?' + cb_obj.value)"
 NOTEBOOK_CHART_HEIGHT_PIXELS = 460  # height of the charts in a notebook
 NO_PRESET_LABEL = "(as chosen)"
@@ -526,7 +527,7 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
             default_view,
             show=tuple(dict.fromkeys(variables[name].single_student_variable or name for name in default_view.show)),
         )
-    if controls := functions_of_time.describe_time_dependent_keys(scenario):
+    if controls := derived_data.describe_time_dependent_keys(scenario):
         # with several tasks the page also shows their order
         shown_variables = default_view.show if page.curves else default_view.show[:1]
         default_view = replace(
@@ -553,6 +554,28 @@ def named(scenario: AbstractScenario, config_name: str) -> View | None:
         ),
         None,
     )
+
+
+def explore(source: AbstractScenario | Results | str | Path | None, overrides: dict[str, Any]) -> Any:
+    """Return controls and charts of a scenario or of results for a notebook (`statmech.explore`)."""
+    pn.extension("mathjax")  # needed in a notebook, without effect elsewhere
+    if isinstance(source, Results):
+        return ExplorerPage(stored=source, inline=True).make_notebook_view()
+    return ExplorerPage(view=_make_notebook_opening(source, overrides), inline=True).make_notebook_view()
+
+
+def _make_notebook_opening(source: AbstractScenario | str | Path | None, overrides: dict[str, Any]) -> View:
+    """Return the initial view of a notebook. Raises `ConfigError` for a scenario without a page."""
+    if source is None:
+        choice, page = next(iter(settings.get_page_settings_by_kind().items()))
+        return complete_view(choice, replace(page.view, config={**page.view.config, **overrides}))
+    scenario = source if isinstance(source, AbstractScenario) else config_files.load(source, data=True)
+    if overrides:
+        scenario = scenario_from({**scenario.config(), **overrides})
+    if why := explain_missing_page(scenario):
+        raise ConfigError(why)
+    name = "" if isinstance(source, AbstractScenario) else config_files.get_shipped_config_name(source)
+    return make_opening_view(scenario, named(scenario, name))[0]
 
 
 def make_scenario_page_factory(scenario: AbstractScenario, view: View | None = None) -> Callable[[], ExplorerPage]:

@@ -1,8 +1,7 @@
-"""The charts of an explorer page, with their content at one time, their switches and their caption.
+"""The charts of an explorer page, with their switches and their legend.
 
-Content: results that are drawn at one time, with their layout and caption (`ChartContent`).
-
-Charts: one chart per chosen variable, with switches that apply to all charts (`ExplorerCharts`).
+There is one chart per chosen variable. A plane has a single chart of one variable against another along a third axis,
+such as q against R during learning. New results replace the curves but not the charts.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,91 +18,86 @@ import panel_material_ui as pmui
 
 from figures import curves as series
 from figures.curves import Curve, Layout, Scales
+from figures.explorer.chart_content import ChartContent
 from figures.explorer.pages import View
+from figures.interactive.axes_and_theme import ChartTheme
 from figures.interactive.chart import HELD_CURVE_OPACITY, Chart
-from figures.interactive.chart_grid import ChartGrid, PhasePlane, get_axis_label
-from figures.interactive.chart_style import ChartTheme
-from figures.labels import format_control_with_arrows, format_key_name, html_from_latex, variable_label
-from figures.legends import UNRESOLVED_BAND_NOTE
+from figures.labels import (
+    axis_label,
+    format_key_name,
+    make_browser_labeller,
+    variable_label,
+)
 from figures.style import CURVE_MARKERS
-from statmech.keys.scenario import AbstractScenario
-from statmech.keys.sweep_grid import is_axis
 from statmech.keys.variables import Variable
 from statmech.results.results import Results
 
-BAND_CAPTION_TEXT = "band: theory + bias ± std of a run"
 
+def make_normalised_label(normalisation: str, name: str, variable: Variable) -> str:
+    """Return the label of a variable in a unit of `figures.curves.NORMALISATION_LABELS`.
 
-@dataclass(frozen=True)
-class ChartContent:
-    """Results to be drawn, their layout and their caption.
-
-    The results have only the axes of the layout. `plane` names two variables that are drawn against each other. The
-    caption is HTML.
+    >>> (
+    ...     make_normalised_label("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")),
+    ...     make_normalised_label("", "R", Variable((), "", "$R$"))
+    ... )
+    ('$\\\\epsilon_g$ / $\\\\epsilon_g$ of one student', '$R$')
     """
-
-    results: Results
-    layout: Layout
-    plane: tuple[str, str] | None = None
-    caption: str = ""
-
-
-def format_chart_caption(
-    results: Results, shown_axes: Sequence[str], time_text: str = "", single_runs: bool = False
-) -> str:
-    """Return a caption in HTML: common parameters of the curves, and the meaning of points and lines.
-
-    >>> from statmech import Scenario
-    >>> print(format_chart_caption(Results(Scenario(rule=["hebb"], K=3, N=100, t=[1, 2]), None, None), ("t", "rule")))
-    <i>K</i> = 3, <i>N</i> = 100
-    """
-    scenario = results.scenario
-    fixed_keys = [
-        format_key_equation(scenario, name, value)
-        for name, value in scenario.axis_values().items()
-        if name not in shown_axes and not is_axis(value) and scenario.describe(name).numeric and not _is_zero(value)
-    ]
-    seeds = [] if results.simulation is None else [_describe_points(results.simulation.sizes["seed"], single_runs)]
-    thick = single_runs and results.simulation is not None
-    lines = ["thick: theory" if thick else "lines: theory"] if has_theory_lines(results) else []
-    if lines and series.has_run_bands(scenario):
-        lines += [BAND_CAPTION_TEXT + (f", {UNRESOLVED_BAND_NOTE}" if series.has_unresolved_bands(results) else "")]
-    variables = scenario.variables | scenario.theory_only_variables
-    levels = [
-        html_from_latex(variables[level].symbol)
-        for variable in series.get_chart_variables(scenario).values()
-        for level in variable.reference_variables
-    ]
-    dotted = [f"dotted: {', '.join(dict.fromkeys(levels))}"] if results.theory is not None and levels else []
-    return "; ".join([", ".join([*([time_text] if time_text else []), *fixed_keys]), *seeds, *lines, *dotted])
-
-
-def format_key_equation(scenario: AbstractScenario, name: str, value: Any) -> str:
-    """Format `key = value` as HTML without line breaks."""
-    text = f"{value:,g}" if isinstance(value, int | float) else html.escape(format_control_with_arrows(str(value)))
-    return f"{html_from_latex(scenario.describe(name).label)}\u00a0=\u00a0{text}"
-
-
-def _is_zero(value: Any) -> bool:
-    """Return True for the number 0, which switches off an effect such as noise."""
-    return not isinstance(value, str) and value == 0
-
-
-def has_theory_lines(results: Results) -> bool:
-    """Return True if theory has finite values of a variable that is not a bound."""
-    theory, drawn_variables = results.theory, series.get_chart_variables(results.scenario)
-    curves = (
-        ()
-        if theory is None
-        else [theory[name] for name, variable in drawn_variables.items() if name in theory and not variable.bound]
+    symbol = variable.symbol
+    if normalisation == "theory":
+        return f"{symbol} / theory"
+    return (
+        f"{symbol} / $\\epsilon_g$ of one student"
+        if normalisation == "one student" and name.startswith("eps_g")
+        else symbol
     )
-    return any(bool(np.isfinite(values).any()) for values in curves)
 
 
-def _describe_points(num_seeds: int, single_runs: bool) -> str:
-    if single_runs:
-        return f"thin: {min(num_seeds, series.MAX_SINGLE_RUNS)} single run{'s' * (num_seeds > 1)}"
-    return f"points: mean of {num_seeds} seeds ± standard error" if num_seeds > 1 else "points: one seed"
+def make_variable_curves(
+    name: str, results: Results, layout: Layout, names: Sequence[str], normalisation: str, single_runs: bool
+) -> list[Curve]:
+    """Return the curves of a variable along x, or [] if the results do not contain it.
+
+    `names` are the names along x, if x is not numeric.
+    """
+    if not any(part is not None and name in part for part in (results.simulation, results.theory)):
+        return []
+    lines, levels = results.lines, series.get_chart_variables(results.scenario)[name].reference_variables
+    label = make_browser_labeller(results.scenario)
+    if results.simulation is None and lines is not None and name in lines:  # saves half the time during a drag
+        return series.make_curves(name, None, lines, layout, normalisation, level_names=levels, label_value=label)
+    parts = results.simulation, results.theory, layout, normalisation, lines, levels, label, single_runs
+    curves = series.make_curves(name, *parts)
+    x = np.asarray(names)
+    return [replace(curve, x=x, theory_x=x) for curve in curves] if names else curves
+
+
+PLANE_GUIDE_CURVES = {("R", "q"): lambda R: R**2}  # at q = R^2, only the teacher correlates the students
+
+
+def make_plane_chart(results: Results, variable_names: tuple[str, str], theme: ChartTheme) -> Chart:
+    """Return an empty chart of one variable against another, such as q against R during learning."""
+    x, y = (results.scenario.variables[name] for name in variable_names)
+    chart = Chart(y, x.symbol, height=None, theme=theme)
+    chart.is_smooth = False  # the curve need not be a function of x
+    if variable_names in PLANE_GUIDE_CURVES:
+        x_values = np.linspace(0, 1, 101)
+        chart.draw_guide(x_values.tolist(), PLANE_GUIDE_CURVES[variable_names](x_values).tolist())
+    return chart
+
+
+def make_plane_curves(results: Results, layout: Layout, variable_names: tuple[str, str]) -> list[Curve]:
+    """Return curves in a plane: lines of theory, and simulation means with standard errors of y."""
+    parts = results.simulation, results.theory
+    label = make_browser_labeller(results.scenario)
+    curve_pairs = [
+        series.make_curves(name, *parts, layout, lines=results.lines, label_value=label) for name in variable_names
+    ]
+    plane_curves = []
+    for x, y in zip(*curve_pairs, strict=True):
+        x_values = x.mean if x.mean is not None else x.theory
+        if x_values is not None:
+            plane_curves.append(replace(y, x=x_values, theory_x=x.theory, band=None))
+    return plane_curves
 
 
 NUM_INITIAL_CHARTS = 2  # charts shown when a page opens
@@ -133,7 +127,7 @@ NORMALISATIONS_BY_LABEL = {label: unit for unit, label in series.NORMALISATION_L
 
 @dataclass(frozen=True)
 class ChartAxes:
-    """The variables and axes of the charts. New charts are made when any of them changes."""
+    """The variables and axes of the charts. A change makes new charts necessary."""
 
     variables: tuple[str, ...]
     x: str
@@ -155,8 +149,7 @@ class ExplorerCharts:
         self.drawn: dict[str, Variable] = {}
         self.held: dict[str, list[Curve]] = {}
         self.axes: ChartAxes | None = None
-        self.grid: ChartGrid | None = None
-        self.plane: PhasePlane | None = None
+        self.charts: dict[str, Chart] = {}
         self.panes: list[Any] = []
         self.requested: tuple[str, ...] = ()
         self.has_control_charts = False  # True if charts of controls lie below the others
@@ -224,10 +217,8 @@ class ExplorerCharts:
 
     def fit_y_limits(self) -> None:
         """Fit the y axes to the curves at the end of a drag."""
-        if self.plane is not None:
-            self.plane.chart.fit_y_limits()
-        elif self.grid is not None:
-            self.grid.fit_y_limits()
+        for chart in self.charts.values():
+            chart.fit_y_limits()
 
     def show(self, content: ChartContent) -> None:
         """Show new results, and offer charts of their variables."""
@@ -279,35 +270,42 @@ class ExplorerCharts:
             ):
                 self._release_curves(draw=False)  # the curves for comparison belong to other axes
             self.axes = axes
-            self._make_charts(axes)
-        curves = self._show_results_in_charts(self.chart_content)
+            self._make_charts(self.chart_content.results, axes)
+        self._show_results_in_charts(self.chart_content, axes)
         if changed:  # a chart needs data to compute its ranges
             self._insert_charts()
-        self.legend.object = self._make_legend(curves)
+        self.legend.object = self._make_legend()
         if self.panes and pn.state.curdoc is None:  # in a notebook, new data must be pushed
             pn.io.push_notebook(*self.panes)
 
-    def _show_results_in_charts(self, content: ChartContent) -> Sequence[Curve]:
-        """Show the results in the charts and return the curves of the first chart."""
-        results, layout = content.results, content.layout
-        if self.plane is not None:
-            return self.plane.show(results, layout, self.held.get(self._get_plane_name(), ()))
-        assert self.grid is not None
-        for chart in self.grid.charts.values():
-            chart.colours = _count_colours_per_marker(results, layout)
-        self.grid.show(results, layout, self.held, self.runs.value)
+    def _show_results_in_charts(self, content: ChartContent, axes: ChartAxes) -> None:
+        colours = 0 if axes.plane else _count_colours_per_marker(content.results, content.layout)
+        for name, chart in self.charts.items():
+            chart.colours = colours
+            curves = self._make_curves(name, content, axes)
+            chart.show(series.merge_equal_lines(curves) if chart.controlled else curves, self.held.get(name, ()))
         if self.has_control_charts:
             self._align_right_borders()
-        return next(iter(self.grid.shown.values()), [])
 
-    def _make_charts(self, axes: ChartAxes) -> None:
-        assert self.chart_content is not None
-        results = self.chart_content.results
-        self.plane = PhasePlane(results, axes.plane, None, axes.theme) if axes.plane else None
-        variables = {} if axes.plane else {name: self.drawn[name] for name in axes.variables}
-        integer_x = not axes.scales.names_along_x and results.scenario.describe(axes.x).whole
-        xlabel = get_axis_label(results, axes.x)
-        self.grid = ChartGrid(variables, xlabel, axes.scales, None, axes.unit, integer_x, axes.theme)
+    def _make_curves(self, name: str, content: ChartContent, axes: ChartAxes) -> list[Curve]:
+        results, layout = content.results, content.layout
+        if axes.plane:
+            return make_plane_curves(results, layout, axes.plane)
+        return make_variable_curves(name, results, layout, axes.scales.names_along_x, axes.unit, self.runs.value)
+
+    def _make_charts(self, results: Results, axes: ChartAxes) -> None:
+        """Make empty charts, which pan and zoom along x together."""
+        names, log_x = axes.scales.names_along_x, axes.scales.log_x
+        xlabel = axis_label(results.scenario, series.get_axis_coordinates(results.either, axes.x))
+        is_integer = not names and results.scenario.describe(axes.x).whole
+        self.charts = {"-".join(axes.plane): make_plane_chart(results, axes.plane, axes.theme)} if axes.plane else {}
+        for name in () if axes.plane else axes.variables:
+            ylabel = make_normalised_label(axes.unit, name, self.drawn[name])
+            log = log_x, name in axes.scales.log_y
+            self.charts[name] = Chart(self.drawn[name], xlabel, names, *log, None, ylabel, is_integer, axes.theme)
+        figures = [chart.figure for chart in self.charts.values()]
+        for figure in figures[1:]:
+            figure.x_range = figures[0].x_range
         above, below = self._split_control_charts()
         self.has_control_charts = bool(above and below)
         for chart in above:
@@ -316,8 +314,7 @@ class ExplorerCharts:
             chart.simplify_low_chart()
 
     def _insert_charts(self) -> None:
-        assert self.grid is not None
-        charts = [self.plane.chart] if self.plane else list(self.grid.charts.values())
+        charts = [*self.charts.values()]
         if self.has_control_charts:
             self._link_control_charts()
         for chart in charts if self.lecture else ():
@@ -329,8 +326,7 @@ class ExplorerCharts:
 
     def _split_control_charts(self) -> tuple[list[Chart], list[Chart]]:
         """Separate the main charts from the charts of controls, which lie below."""
-        assert self.grid is not None
-        charts = self.grid.charts.values()
+        charts = self.charts.values()
         return [chart for chart in charts if not chart.controlled], [chart for chart in charts if chart.controlled]
 
     def _link_control_charts(self) -> None:
@@ -347,9 +343,8 @@ class ExplorerCharts:
 
     def _align_right_borders(self) -> None:
         """Reserve equal margins for line labels in all charts to align their right ends."""
-        assert self.grid is not None
-        room = max((chart.figure.min_border_right or 0 for chart in self.grid.charts.values()), default=0)
-        for chart in self.grid.charts.values():
+        room = max((chart.figure.min_border_right or 0 for chart in self.charts.values()), default=0)
+        for chart in self.charts.values():
             chart.reserve_right_margin(room)
 
     def _choose_axes(self, content: ChartContent) -> ChartAxes:
@@ -367,8 +362,10 @@ class ExplorerCharts:
         chart_theme = ChartTheme(LECTURE_SCALE if self.lecture else 1.0, self.dark)
         return ChartAxes(names_shown, x, scales, "" if content.plane else self.unit.value, content.plane, chart_theme)
 
-    def _make_legend(self, shown_curves: Sequence[Curve]) -> str:
+    def _make_legend(self) -> str:
         """Return the legend in HTML: entries of curves without end labels, then the caption."""
+        first = next(iter(self.charts.values()), None)
+        shown_curves = first.shown if first else []
         labelled = [(index, curve.label) for index, curve in enumerate(shown_curves) if curve.label]
         legend_theme = ChartTheme(dark=self.dark)
         chips = [
@@ -379,22 +376,20 @@ class ExplorerCharts:
                 labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names_along_x) else ()
             )
         ]
-        first = next(iter(self.grid.charts.values()), None) if self.grid else None
         chips += [
             f'<span style="white-space:nowrap">{OPEN_MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]} '
             f"{html.escape(marker_text)}</span>"
-            for index, marker_text in enumerate(first.get_marker_labels(first.shown) if first else ())
+            for index, marker_text in enumerate(first.get_marker_labels(shown_curves) if first else ())
         ]
         comparison_text = [f'<span style="opacity:{HELD_CURVE_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
-        charts = self.grid.charts.values() if self.grid else ()
-        bounds = {bound_visible for chart in charts if (bound_visible := chart.is_bound_visible) is not None}
+        bounds = {chart.is_bound_visible for chart in self.charts.values()} - {None}
         notes = [
             self.chart_content.caption if self.chart_content else "",
             *(["dashed: bounds"] if True in bounds else []),
         ]
         notes += ["bounds of theory lie beyond the charts"] if bounds == {False} else []
-        notes += ["thin: guides to the eye"] if any(chart.has_guides for chart in charts) else []
-        notes += ["dotted: <i>q</i> = <i>R</i>²"] if self.plane is not None and self.plane.pair == ("R", "q") else []
+        notes += ["thin: guides to the eye"] if any(chart.has_guides for chart in self.charts.values()) else []
+        notes += ["dotted: <i>q</i> = <i>R</i>²"] if self.axes and self.axes.plane == ("R", "q") else []
         notes_html = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(notes)}</span>'
         return " &ensp; ".join([*chips, *comparison_text, notes_html])
 
@@ -402,18 +397,13 @@ class ExplorerCharts:
         self.draw()
         on_change()
 
-    def _get_plane_name(self) -> str:
-        return "-".join(self.plane.pair) if self.plane else ""
-
     def _hold_curves(self) -> None:
         """Keep the current curves for comparison with later results."""
-        if self.chart_content is None or self.grid is None:
+        content, axes = self.chart_content, self.axes
+        if content is None or axes is None:
             return
-        results_and_layout = self.chart_content.results, self.chart_content.layout
-        if self.plane is not None:
-            self.held = {self._get_plane_name(): self.plane.make_curves(*results_and_layout)}
-        else:
-            self.held = {name: self.grid.make_curves(name, *results_and_layout, self.runs.value) for name in self.drawn}
+        names = self.charts if axes.plane else self.drawn
+        self.held = {name: self._make_curves(name, content, axes) for name in names}
         self.release.visible = True
         self.draw()
 

@@ -1,6 +1,7 @@
 """The explorer's web server, which admits only local browsers and limits connections and pages.
 
-Access: a browser needs the token in the printed address.
+Access: a browser needs the token in the printed address. Panel's own server answers any host name, and its websocket
+accepts any origin that equals the host name.
 
 Connections: another user of the same machine needs no token to open connections and send half a request on each. Such
 incomplete requests can fill neither the server's file descriptors nor its log.
@@ -269,7 +270,8 @@ class ExplorerApplication(BokehTornado):
         self.guard = guard
         self.pending_requests: set[Any] = set()  # page requests that are still being answered
         super().__init__(
-            build_applications(make_view, title="statmech"),
+            # without `Location`, which fails at an address with two question marks
+            build_applications(make_view, title="statmech", location=False),
             extra_websocket_origins=sorted(guard.hosts),
             extra_patterns=get_static_routes({}),
             ico_path=str(DIST_DIR / "images" / "favicon.ico"),

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, urlencode
 import numpy as np
 
 from figures.curves import LOSSLESS_LOG_MIN_RATIO, MAX_CURVES_PER_CHART, NORMALISATION_LABELS, get_chart_variables
+from figures.derived_data import get_time_dependent_keys
 from figures.explorer.pages import PAGES, Page, View, explain_missing_page
-from figures.functions_of_time import get_time_dependent_keys
 from figures.labels import key_label, kind_label
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
@@ -360,11 +360,14 @@ def get_log_x_axis(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
     >>> from statmech import Scenario
     >>> get_log_x_axis(Scenario(rule="hebb", t=1, flip=[0, 0.1, 0.3]), "flip")
     ()
+    >>> get_log_x_axis(Scenario(rule="hebb", t=1, K=3), "K")
+    ()
     >>> get_log_x_axis(Scenario(rule="hebb", t=1, drift=[0.01, 0.1, 1]), "drift")
     ('x',)
     """
-    key_values = scenario.recorded_coordinates.get(x, scenario.axis_values().get(x, ()))
-    values = [float(value) for value in ensure_tuple(tuple(key_values)) if isinstance(value, int | float)]
+    axis_values = ensure_tuple(scenario.axis_values().get(x, ()))
+    key_values = scenario.recorded_coordinates.get(x, axis_values)
+    values = [float(value) for value in key_values if isinstance(value, int | float)]
     return ("x",) if values and min(values) > 0 and max(values) >= LOSSLESS_LOG_MIN_RATIO * min(values) else ()
 
 

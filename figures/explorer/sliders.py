@@ -28,7 +28,11 @@ from figures.labels import format_config_value
 
 
 class CallScheduler:
-    """Scheduler of calls in the thread of a page, after a delay or as soon as possible."""
+    """Scheduler of calls in the thread of a page, after a delay or as soon as possible.
+
+    Panel keeps each of its periodic callbacks until the page is closed, and redraws its busy state for every call. Its
+    `execute` makes a call of another thread in that thread if there is no browser page.
+    """
 
     def __init__(self) -> None:
         self.document: Any = pn.state.curdoc

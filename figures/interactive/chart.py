@@ -15,20 +15,23 @@ from bokeh.models.glyph import Glyph
 from bokeh.models.glyphs import MultiLine, Patches, Scatter, Segment
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure as bokeh_figure
+from matplotlib.colors import to_hex
 from scipy.interpolate import Akima1DInterpolator
 
 from figures import curves as series
 from figures.curves import Curve
-from figures.interactive import chart_axes
-from figures.interactive.chart_axes import (
+from figures.description import CurveStyle
+from figures.interactive import axes_and_theme
+from figures.interactive.axes_and_theme import (
+    LIGHT_THEME,
     AxisLimits,
+    ChartTheme,
     compute_y_limits,
     extend_limits,
     has_single_value,
     separate_positions,
     wrap_label,
 )
-from figures.interactive.chart_style import LIGHT_THEME, ChartTheme
 from figures.labels import plain_from_latex
 from figures.style import BAND_OPACITY, CURVE_MARKERS, replace_infinities
 from statmech.keys.variables import Variable
@@ -66,7 +69,9 @@ BOKEH_MARKERS = {
     "v": "inverted_triangle",
     "P": "plus",
     "X": "x",
+    "x": "x",
 }
+BOKEH_DASHES = {"-": "solid", "--": "dashed", ":": "dotted", "none": "solid"}
 LEVEL_LINE_DASH = "dotted"  # line style of reference levels
 HELD_CURVE_OPACITY = 0.45  # for earlier curves kept for comparison
 MAX_INTEGER_MARKS_PER_LINE = 30  # more marks would hide the line
@@ -129,6 +134,7 @@ class Chart:
         self.beside: list[Curve] = []  # curves for comparison
         self.is_smooth = not is_integer  # interpolate smoothly between solved values
         self.named, self.log_x, self.log_y, self.whole = bool(names), log_x and not names, log_y, is_integer
+        self.curve_styles: Sequence[CurveStyle] = ()  # styles that a description states; by default by position
         self.colours = 0  # number of colours before the marker changes; 0: both change with each curve
         ylabel = ylabel or variable.symbol
         y_name, x_name = plain_from_latex(ylabel), plain_from_latex(xlabel)
@@ -266,7 +272,9 @@ class Chart:
         elif self.log_x:
             x_values = np.concatenate([np.zeros(0), *(curve.x for curve in curves)])
             positive = x_values[x_values > 0]
-            chart_axes.set_log_axis_ticks(self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0))
+            axes_and_theme.set_log_axis_ticks(
+                self.figure.xaxis[0], positive.min(initial=np.inf), positive.max(initial=0)
+            )
 
     def fit_y_limits(self) -> None:
         """Fit the limits of y to the curves if they fill too little of the height."""
@@ -311,7 +319,7 @@ class Chart:
         else:
             axis.update(start=limits.low, end=limits.high, reset_start=limits.low, reset_end=limits.high)
             if self.log_y:
-                chart_axes.set_log_axis_ticks(self.figure.yaxis[0], *limits)
+                axes_and_theme.set_log_axis_ticks(self.figure.yaxis[0], *limits)
 
     def _make_run_rows(self, curves: Sequence[Curve]) -> dict[str, list[Any]]:
         """Return one row per single run, or a guide through the points of a curve without theory."""
@@ -428,6 +436,9 @@ class Chart:
 
         A control that is common to several curves has the colour of text.
         """
+        if self.curve_styles:
+            points = self.curve_styles[index].points
+            return to_hex(points["color"]), str(points["marker"])
         if self.controlled and sum(not curve.is_empty for curve in self.shown) < 2:
             return self.drawn.text_colour, CURVE_MARKERS[0]
         colour, marker = (index % self.colours, index // self.colours) if self.colours else (index, index)
@@ -439,6 +450,12 @@ class Chart:
         for index, curve in enumerate(curves):
             if curve.theory is None or curve.theory_x is None:
                 continue
+            colour = self.get_colour_and_marker(index)[0]
+            if self.curve_styles:
+                if (line_style := self.curve_styles[index].line) is None:
+                    continue  # drawn with another curve
+                colour = to_hex(line_style["color"])
+                dash = BOKEH_DASHES.get(str(line_style.get("linestyle", "-")), "dashed")
             levels = (
                 [] if self.named else [(name, values, LEVEL_LINE_DASH, 1.3) for name, values in curve.reference_levels]
             )
@@ -452,7 +469,7 @@ class Chart:
                     rows = len(x) if self.named else 1
                     data["x"] += x if self.named else [x]
                     data["y"] += y if self.named else [y]
-                    row = self.get_colour_and_marker(index)[0], name, line_dash, width * self.size
+                    row = colour, name, line_dash, width * self.size
                     for column, value in zip(("color", "label", "dash", "width"), row, strict=True):
                         data[column] += [value] * rows
         return data

@@ -137,18 +137,17 @@ def render_page(results: Results) -> str:
 
     with cache_theory_lines():
         page_charts, picture = charts(results), _draw_figure(results)
-    script, elements = _embed_charts([chart for chart_set in page_charts.sets for chart in chart_set.charts])
+    script, elements = _embed_charts([chart for chart_set in page_charts.sets for *_, chart in chart_set])
     remaining = iter(map(Markup, elements))
     parts = {
         "equations": [(owner, latex, Markup(svg)) for owner, latex, svg in render_equations(results.scenario)],
         "charts": page_charts,
         "sets": [
-            (chart_set.position, [(Markup(title), next(remaining)) for title in chart_set.titles])
+            [(Markup(ylabel), Markup(xlabel), next(remaining)) for ylabel, xlabel, _ in chart_set]
             for chart_set in page_charts.sets
         ],
         "meanings": [(Markup(name), use_mathematical_signs(meaning)) for name, meaning in page_charts.explanations],
         "left_out": [Markup(entry) for entry in page_charts.omitted_values],
-        "xlabel": Markup(page_charts.xlabel),
         "picture": picture,
         "library": Markup(_make_bokeh_scripts(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
         "script": Markup(script),
@@ -299,7 +298,9 @@ def _draw_figure(results: Results) -> dict[str, Any] | None:
         return {"name": "", "shows": "", "caption": f"No figure: {failure}", "svg": ""}
     return {
         "name": name,
-        "shows": figures.list_figures(results.scenario.CHOICE).get(name, ""),
+        "shows": choice.title
+        if isinstance(choice, Composition)
+        else figures.list_figures(results.scenario.CHOICE).get(name, ""),
         "caption": Markup(
             re.sub("`([^`]*)`", r"<code>\1</code>", html_from_latex(captions.make_caption(results, captioned)))
         ),

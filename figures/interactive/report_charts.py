@@ -1,60 +1,50 @@
 """Charts of all variables of a simulation and its theory, for a report.
 
-A chart shows one variable along one axis. Colour distinguishes the learners or rules or, if there is only one, the axis
-with the largest differences in theory. Markers distinguish an axis that theory does not depend on, such as N. A chart
-shows one position on every other axis. There is one set of charts per position, for as many positions as fit on a page.
+The charts are the panels of the figure that shows all variables (`figures.overlay`). If a figure has panels for several
+values of an axis, there is one set of charts per value, for as many values as fit on a page.
+
+Bokeh draws a panel from its description (`make_chart`).
 """
 
 from __future__ import annotations
 
 import html
-import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from bokeh.models.annotations import Span
+from matplotlib.colors import to_hex
 
 from figures import curves as series
-from figures.curves import Layout, Scales
-from figures.interactive.chart_grid import ChartGrid, get_axis_label
-from figures.interactive.chart_style import LIGHT_THEME, ChartTheme
-from figures.labels import get_symbol, get_usual_abscissa_key, html_from_latex, make_mathtext_labeller, plain_from_latex
-from figures.style import CURVE_MARKERS
+from figures.description import DrawnCurve, DrawnLine, FigureDescription, LegendEntry, PanelDescription
+from figures.interactive.axes_and_theme import ChartTheme
+from figures.interactive.chart import BOKEH_DASHES, Chart
+from figures.labels import get_symbol, get_usual_abscissa_key, html_from_latex, plain_from_latex
+from figures.overlay import describe_figure
+from statmech.keys.figure_key import Composition
 from statmech.keys.variables import Variable
 
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
 MAX_PAGE_CHARTS = 36
-MAX_POINTS_WITH_LINE, MAX_POINTS_WITHOUT_LINE = 15, 400  # per curve
-AXIS_IGNORED_BY_THEORY_TOL = 1e-9  # relative: larger differences show that theory depends on an axis
 REPORT_CHART_HEIGHT = 320  # pixels
-
-
-@dataclass(frozen=True)
-class ChartSet:
-    """Charts and their titles for one of the combinations of values that a reader can select."""
-
-    position: tuple[int, ...]
-    charts: list[Any]
-    titles: list[str]
 
 
 @dataclass(frozen=True)
 class ReportCharts:
     """All charts of a page, with their legend and explanations.
 
-    `axes` are the axes to choose from with their labels, an entry of the `legend` has a label, a colour and a marker
-    (colour or marker may be empty), `explanations` explain axes and variables, `omitted_values` describes omitted
-    values as HTML, and `runs` is True if single runs are drawn.
+    `sets` has the charts for each of the `choices`, each with the labels of its axes and its element. An entry of the
+    `legend` has a label, a colour, a marker and dashes (marker or dashes may be empty), `explanations` explain axes and
+    variables, `omitted_values` describes omitted values as HTML, and `runs` is True if single runs are drawn_curve.
     """
 
-    xlabel: str
-    axes: dict[str, list[str]]
-    sets: list[ChartSet]
-    legend: list[tuple[str, str, str]]
+    choices: list[str]
+    sets: list[list[tuple[str, str, Any]]]
+    legend: list[tuple[str, str, str, str]]
     explanations: list[tuple[str, str]]
     omitted_values: list[str]
     runs: bool
@@ -64,97 +54,59 @@ def charts(results: Results) -> ReportCharts:
     """Make the charts of all variables of a simulation, a theory, or both."""
     results = _select_last_time(series.ensure_chart_axis(results))
     variables, constant = _separate_constants(results)
-    layout, marked = _choose_layout(results)
-    labels = {axis: _label_positions(results, axis) for axis in layout.single_position_axes}
-    legend, meanings = _make_legend(results, layout, marked), _get_explanations(results, variables)
-    results = _select_last_time(series.add_dense_lines(results, layout.x))
-    results, thinned = _sort_and_thin(results, layout.x)
-    scales, xlabel = _choose_scales(results, layout.x, variables), get_axis_label(results, layout.x)
-    positions = _choose_positions(
-        {axis: len(axis_labels) for axis, axis_labels in labels.items()}, max(1, MAX_PAGE_CHARTS // len(variables))
-    )
-    sets = []
-    for choice, position in _iterate_positions(positions):
-        grid = ChartGrid(variables, xlabel, scales, REPORT_CHART_HEIGHT, theme=ChartTheme(bare=True))
-        _show_curves(grid, series.select_position(results, position), layout, marked)
-        names = _select_distinct_charts(grid)
-        titles = [html_from_latex(variables[name].symbol) for name in names]
-        sets.append(ChartSet(choice, [_enable_page_scrolling(grid.charts[name].figure) for name in names], titles))
+    runs = results.scenario.SHOWS_SINGLE_RUNS and results.simulation is not None
+    x = _choose_x(results)
+    description = describe_figure({"": results}, Composition(x=x, y=tuple(variables), single_runs=runs))
+    thinned = [f"all but {html_from_latex(text)}" for text in description.title_texts if " values of " in text]
+    sets, omitted_titles = _choose_sets(description, max(1, MAX_PAGE_CHARTS // len(variables)))
     return ReportCharts(
-        html_from_latex(xlabel),
-        {
-            _get_axis_name(results, axis): [labels[axis][index] for index in axis_positions]
-            for axis, axis_positions in positions.items()
-            if len(axis_positions) > 1
-        },
-        sets,
-        legend,
-        meanings,
-        [
-            *constant,
-            *thinned,
-            *_describe_missing_charts(labels, positions),
-            *_describe_hidden_zeros(results, layout.x, variables, scales, html_from_latex(xlabel)),
-        ],
-        _has_single_runs(results),
+        [plain_from_latex(title) for title in sets],
+        [[_make_labelled_chart(panel) for panel in _select_distinct_panels(panels)] for panels in sets.values()],
+        [describe_legend_entry(entry) for entry in description.curve_entries],
+        _get_explanations(results, variables),
+        [*constant, *thinned, *omitted_titles, *_describe_hidden_zeros(description)],
+        runs,
     )
 
 
-def _select_distinct_charts(grid: ChartGrid) -> list[str]:
-    """Return the variables whose charts show values, without duplicates such as vote and mean for K = 1."""
-    names_by_values: dict[bytes, str] = {}
-    for name in grid.list_nonempty_charts():
-        parts = [part for curve in grid.shown[name] for part in (curve.mean, curve.theory) if part is not None]
-        names_by_values.setdefault(np.concatenate(parts).astype(np.float32).tobytes(), name)
-    return list(names_by_values.values())
+def _choose_x(results: Results) -> str | None:
+    """Return the axis of names along x if the results have no axis of numbers."""
+    axes = series.get_chart_axes(results.either)
+    has_numbers = any(series.has_several_numbers(results.either, axis) for axis in axes)
+    usual_key = get_usual_abscissa_key(results.scenario)
+    return None if has_numbers or (usual_key is not None and not results.scenario.on_data) else axes[-1]
 
 
-def _choose_layout(results: Results) -> tuple[Layout, str | None]:
-    """Choose the layout of the charts, and the axis that markers distinguish."""
-    default, dataset = _choose_usual_layout(results), results.either
-    short_axes = [
-        axis
-        for axis in series.get_chart_axes(dataset)
-        if axis != default.x and 1 < dataset.sizes[axis] <= series.MAX_CURVES_PER_CHART
-    ]
-    spread = {axis: _compute_theory_spread(results, axis) for axis in short_axes}
-    colours = (
-        [results.scenario.CHOICE]
-        if results.scenario.CHOICE in short_axes
-        else sorted(short_axes, key=lambda axis: -spread[axis])
-    )
-    if not colours or results.theory is None:
-        return default, None
-    colour = colours[0]
-    marker_axis = next(
-        (axis for axis in short_axes if axis != colour and spread[axis] < AXIS_IGNORED_BY_THEORY_TOL), None
-    )
-    rest = tuple(
-        axis for axis in (*default.colour_axes, *default.single_position_axes) if axis not in (colour, marker_axis)
-    )
-    return Layout(default.x, (colour,), rest), marker_axis
+def _choose_sets(description: FigureDescription, max_sets: int) -> tuple[dict[str, list[PanelDescription]], list[str]]:
+    """Group the panels by their titles, and describe the titles that do not fit on the page."""
+    groups: dict[str, list[PanelDescription]] = {}
+    for panel in description.panels:
+        groups.setdefault(panel.title, []).append(panel)
+    titles = [[*groups][index] for index in _choose_spread_indices(len(groups), max_sets)]
+    missing = [plain_from_latex(title) for title in groups if title not in titles]
+    names = ", ".join([*missing[:8], *["..."] * (len(missing) > 8)])
+    omitted = [html.escape(f"{len(missing)} of {len(groups)} sets of charts ({names})")] if missing else []
+    return {title: groups[title] for title in titles}, omitted
 
 
-def _choose_usual_layout(results: Results) -> Layout:
-    """Return the default layout, with the scenario's usual key along x if it has several values."""
-    default, key, dataset = (
-        series.choose_default_layout(results),
-        get_usual_abscissa_key(results.scenario),
-        results.either,
-    )
-    if (
-        key is None
-        or key == default.x
-        or key not in series.get_chart_axes(dataset)
-        or not series.has_several_numbers(dataset, key)
-    ):
-        return default
-    rest = tuple(axis for axis in series.get_chart_axes(dataset) if axis not in (key, *default.colour_axes))
-    return Layout(key, tuple(axis for axis in default.colour_axes if axis != key), rest)
+def _select_distinct_panels(panels: list[PanelDescription]) -> list[PanelDescription]:
+    """Return the panels with values, without duplicates such as vote and mean for K = 1."""
+    panels_by_values: dict[bytes, PanelDescription] = {}
+    for panel in panels:
+        curves = [drawn_curve.curve for drawn_curve in panel.curves if not drawn_curve.curve.is_empty]
+        parts = [part for curve in curves for part in (curve.mean, curve.theory) if part is not None]
+        if parts:
+            panels_by_values.setdefault(np.concatenate(parts).astype(np.float32).tobytes(), panel)
+    return list(panels_by_values.values())
+
+
+def _make_labelled_chart(panel: PanelDescription) -> tuple[str, str, Any]:
+    figure = make_chart(panel, REPORT_CHART_HEIGHT, ChartTheme(bare=True)).figure
+    return html_from_latex(panel.ylabel), html_from_latex(panel.xlabel), _enable_page_scrolling(figure)
 
 
 def _select_last_time(results: Results) -> Results:
-    """Select the last recorded time (step, ...) of results that are usually drawn against another key."""
+    """Select the last recorded time (step, ...) of results that are usually drawn_curve against another key."""
     scenario = results.scenario
     key = get_usual_abscissa_key(scenario)
     if key not in series.get_chart_axes(results.either) or key in scenario.recorded_coordinates:
@@ -163,78 +115,6 @@ def _select_last_time(results: Results) -> Results:
         results,
         {axis: slice(-1, None) for axis in scenario.recorded_coordinates if axis not in series.DIMS_HIDDEN_IN_FIGURES},
     )
-
-
-def _compute_theory_spread(results: Results, axis: str) -> float:
-    """Compute the largest relative difference along an axis over all variables of theory."""
-    if results.theory is None or axis not in results.theory.dims:
-        return 0.0
-    arrays = (results.theory[name] for name in series.get_chart_variables(results.scenario) if name in results.theory)
-    varying = [array for array in arrays if axis in array.dims and np.isfinite(array).any()]
-    return max(
-        (float((array.max(axis) - array.min(axis)).max() / (abs(array).max() or 1)) for array in varying), default=0.0
-    )
-
-
-def _label_positions(results: Results, axis: str) -> list[str]:
-    """Return the labels of the positions on an axis, with symbols in plain letters."""
-    label = make_mathtext_labeller(results.scenario)
-
-    def format_label(name: str, value: Any) -> str:
-        is_name = isinstance(value, str) and not get_symbol(results.scenario, name).startswith("$")
-        return label(name, value) if is_name else plain_from_latex(label(name, value))
-
-    return series.label_positions(results.either, axis, format_label)
-
-
-def _get_axis_name(results: Results, axis: str) -> str:
-    """Return the symbols of an axis in plain letters."""
-    return ", ".join(
-        plain_from_latex(get_symbol(results.scenario, name))
-        for name in series.get_axis_coordinates(results.either, axis)
-    )
-
-
-def _show_curves(grid: ChartGrid, results: Results, layout: Layout, marker_axis: str | None) -> None:
-    """Show the curves of all colours, ordered by marker."""
-    colours = [_label_positions(results, axis) for axis in layout.colour_axes] or [[""]]
-    markers = _label_positions(results, marker_axis) if marker_axis else [""]
-    names = [
-        ", ".join(filter(None, (label, marker)))
-        for marker in markers
-        for label in colours[0][: series.MAX_CURVES_PER_CHART]
-    ]
-    for name, chart in grid.charts.items():
-        chart.colours = len(colours[0]) if marker_axis else 0
-        parts = [
-            series.select_position(results, {marker_axis: index} if marker_axis else {})
-            for index in range(len(markers))
-        ]
-        curves = [curve for part in parts for curve in grid.make_curves(name, part, layout, _has_single_runs(results))]
-        grid.shown[name] = [
-            replace(curve, label=full_label or curve.label) for curve, full_label in zip(curves, names, strict=True)
-        ]
-        chart.show(grid.shown[name])
-
-
-def _choose_scales(results: Results, x: str, variables: dict[str, Variable]) -> Scales:
-    """Choose logarithmic axes, with a lower threshold (`series.LOSSLESS_LOG_MIN_RATIO`) for x without zeros."""
-    default = series.choose_scales(results, x, variables)
-    if _has_single_runs(results) and results.simulation is not None:
-        wide_names = {name for name in variables if _spans_decades(results.simulation[name].values)}
-        default = replace(default, log_y=default.log_y | wide_names)
-    return replace(default, log_x=default.log_x or series.choose_scales(results, x, variables, lossless=True).log_x)
-
-
-def _has_single_runs(results: Results) -> bool:
-    """Return True if single runs are drawn because their means are not informative."""
-    return results.scenario.SHOWS_SINGLE_RUNS and results.simulation is not None
-
-
-def _spans_decades(values: np.ndarray) -> bool:
-    """Return True if the values of single runs are positive and span decades."""
-    values = values[np.isfinite(values)]
-    return bool(values.size and values.min() > 0 and values.max() >= series.LOG_MIN_RATIO * values.min())
 
 
 def _enable_page_scrolling(figure: Any) -> Any:
@@ -269,78 +149,19 @@ def _separate_constants(results: Results) -> tuple[dict[str, Variable], list[str
     return {name: selected[name] for name in ordered if name not in constant} or selected, left_out
 
 
-def _sort_and_thin(results: Results, x: str) -> tuple[Results, list[str]]:
-    """Sort and thin the points of results along x, and describe the omitted values."""
-    x_values = series.get_axis_values(results.either, x)
-    order = np.argsort(x_values, kind="stable") if x_values.dtype.kind in "if" else np.arange(x_values.size)
-    has_lines = results.lines is not None and not _has_single_runs(results)
-    positions = order[
-        _choose_spread_indices(order.size, MAX_POINTS_WITH_LINE if has_lines else MAX_POINTS_WITHOUT_LINE)
-    ]
-    left_out = (
-        [html.escape(f"the simulation at {order.size - positions.size} of {order.size} values of {x}")]
-        if positions.size < order.size
-        else []
-    )
-    return replace(series.select_position(replace(results, lines=None), {x: positions}), lines=results.lines), left_out
-
-
-def _choose_positions(sizes: dict[str, int], max_combinations: int) -> dict[str, list[int]]:
-    """Choose uniformly spread positions on each axis, with at most `max_combinations` combinations in total.
-
-    >>> _choose_positions({"K": 5, "eta": 10}, 12)
-    {'K': [0, 2, 4], 'eta': [0, 3, 6, 9]}
-    """
-    lengths = dict(sizes)
-    while math.prod(lengths.values()) > max_combinations:
-        lengths[max(lengths, key=lambda axis: lengths[axis])] -= 1
-    return {axis: _choose_spread_indices(size, lengths[axis]).tolist() for axis, size in sizes.items()}
-
-
 def _choose_spread_indices(size: int, max_count: int) -> np.ndarray:
     return np.unique(np.linspace(0, size - 1, min(size, max_count)).round().astype(int))
 
 
-def _iterate_positions(positions_by_axis: dict[str, list[int]]) -> Iterator[tuple[tuple[int, ...], dict[str, int]]]:
-    """Yield the reader's selection and the position in the datasets for each set of charts."""
-    offered = [axis for axis in positions_by_axis if len(positions_by_axis[axis]) > 1]
-    for choice in itertools.product(*(range(len(positions_by_axis[axis])) for axis in offered)):
-        index = dict(zip(offered, choice, strict=True))
-        yield choice, {axis: axis_positions[index.get(axis, 0)] for axis, axis_positions in positions_by_axis.items()}
-
-
-def _describe_missing_charts(labels: dict[str, list[str]], positions_by_axis: dict[str, list[int]]) -> Iterator[str]:
-    """Describe the values of axes that have no charts."""
-    for axis, axis_labels in labels.items():
-        if len(positions_by_axis[axis]) < len(axis_labels):
-            missing = [label for index, label in enumerate(axis_labels) if index not in positions_by_axis[axis]]
-            names = ", ".join([*missing[:8], *["..."] * (len(missing) > 8)])
-            yield html.escape(f"{len(missing)} of {len(axis_labels)} values of {axis} ({names})")
-
-
-def _describe_hidden_zeros(
-    results: Results, x: str, variables: dict[str, Variable], scales: Scales, xlabel: str
-) -> Iterator[str]:
+def _describe_hidden_zeros(description: FigureDescription) -> Iterator[str]:
     """Describe zeros that logarithmic axes cannot show."""
-    if scales.log_x and (series.get_axis_values(results.either, x) <= 0).any():
-        yield f"{xlabel} = 0, which a logarithmic axis cannot show"
-    for name, variable in variables.items():
-        if name in scales.log_y and series.has_nonpositive_means(results, name):
-            yield f"means of {html_from_latex(variable.symbol)} that are 0, which a logarithmic axis cannot show"
-
-
-def _make_legend(results: Results, layout: Layout, marker_axis: str | None) -> list[tuple[str, str, str]]:
-    labels = (
-        _label_positions(results, layout.colour_axes[0])[: series.MAX_CURVES_PER_CHART] if layout.colour_axes else []
-    )
-    if marker_axis is None:
-        return [
-            (label, LIGHT_THEME.get_curve_colour(index), CURVE_MARKERS[index]) for index, label in enumerate(labels)
-        ]
-    lines = [(label, LIGHT_THEME.get_curve_colour(index), "") for index, label in enumerate(labels)]
-    return lines + [
-        (label, "", CURVE_MARKERS[index]) for index, label in enumerate(_label_positions(results, marker_axis))
-    ]
+    for panel in {panel.name: panel for panel in description.panels}.values():
+        means = [drawn_curve.curve.mean for drawn_curve in panel.curves if drawn_curve.curve.mean is not None]
+        if "y" in panel.log and any((mean <= 0).any() for mean in means):
+            yield f"means of {html_from_latex(panel.ylabel)} that are 0, which a logarithmic axis cannot show"
+    first = description.panels[0]
+    if "x" in first.log and any((drawn_curve.curve.x <= 0).any() for drawn_curve in first.curves):
+        yield f"{html_from_latex(first.xlabel)} = 0, which a logarithmic axis cannot show"
 
 
 def _get_explanations(results: Results, variables: dict[str, Variable]) -> list[tuple[str, str]]:
@@ -355,3 +176,63 @@ def _get_explanations(results: Results, variables: dict[str, Variable]) -> list[
         (html_from_latex(get_symbol(results.scenario, name)), either[name].attrs["long_name"]) for name in names
     ]
     return meanings + [(html_from_latex(variable.symbol), variable.long_name) for variable in variables.values()]
+
+
+SVG_DASHES = {"solid": "none", "dashed": "6 4", "dotted": "2 3"}
+
+
+def make_chart(panel: PanelDescription, height: int, theme: ChartTheme) -> Chart:
+    """Make the chart of a described panel.
+
+    Parameters
+    ----------
+    panel
+        The curves, guides and labels.
+    height
+        The height in pixels.
+    theme
+        Sizes and colours of text and axes.
+    """
+    names = panel.x_ticks[1] if panel.x_ticks is not None and panel.x_ticks[1] is not None else []
+    variable = Variable((), panel.ylabel, panel.ylabel)
+    is_integer = not names and any(curve.has_single_theory_values for curve in panel.curves)
+    logs = "x" in panel.log, "y" in panel.log
+    chart = Chart(variable, panel.xlabel, names, *logs, height, is_integer=is_integer, theme=theme)
+    chart.curve_styles = [curve.style for curve in panel.curves]
+    chart.is_smooth &= all(_is_increasing(curve) for curve in panel.curves)  # a curve in a plane is not a function of x
+    chart.show([_make_shown_curve(curve, names) for curve in panel.curves])
+    for line in panel.lines:
+        _draw_line(chart.figure, line)
+    return chart
+
+
+def _make_shown_curve(drawn_curve: DrawnCurve, names: list[str]) -> Any:
+    """Return the numbers of a curve with its label in plain letters, and with names along x."""
+    curve = replace(drawn_curve.curve, label=plain_from_latex(drawn_curve.label))
+    return replace(curve, x=np.asarray(names), theory_x=np.asarray(names)) if names else curve
+
+
+def _is_increasing(drawn_curve: DrawnCurve) -> bool:
+    x = drawn_curve.curve.theory_x
+    return x is None or x.dtype.kind not in "iuf" or bool((np.diff(x) > 0).all())
+
+
+def _draw_line(figure: Any, line: DrawnLine) -> None:
+    """Draw a guide or a fitted line."""
+    colour, dash = to_hex(line.style["color"]), BOKEH_DASHES.get(str(line.style.get("linestyle", "-")), "dashed")
+    if line.x is not None and line.y is not None:
+        width, alpha = line.style.get("linewidth", 1.0), line.style.get("alpha", 1.0)
+        figure.line(list(line.x), list(line.y), line_color=colour, line_dash=dash, line_width=width, line_alpha=alpha)
+        return
+    span = Span(location=line.x if line.y is None else line.y, line_color=colour, line_dash=dash)
+    span.dimension = "height" if line.y is None else "width"
+    figure.add_layout(span)
+
+
+def describe_legend_entry(entry: LegendEntry) -> tuple[str, str, str, str]:
+    """Return the label, the colour, the marker or "" and the dashes or "" of a legend entry."""
+    colour = to_hex(entry.style.get("color", entry.style.get("facecolor", "0")))
+    marker = str(entry.style.get("marker", ""))
+    has_line = entry.style.get("linestyle", "-") != "none"
+    dash = SVG_DASHES[BOKEH_DASHES.get(str(entry.style.get("linestyle", "-")), "dashed")]
+    return plain_from_latex(entry.label), colour, marker.replace("None", ""), dash if has_line else ""

@@ -1,4 +1,1 @@
-"""Published figures, grouped in folders by subject.
-
-Each figure is one file with a pure function `draw(simulation, theory) -> Figure`.
-"""
+"""Published figures with code of their own, united by subject."""

@@ -14,13 +14,13 @@ def configs() -> None:
     Example: `statmech configs`.
     """
     from statmech.cli import terminal_output
-    from statmech.config import config_files
-    from statmech.config.shipped_configs import CONFIGS_BY_QUESTION
+    from statmech.config.shipped_configs import group_configs_by_question, read_shipped_configs
 
+    shipped = read_shipped_configs()
     terminal_output.print_grouped_names(
         {
-            question: {name: config_files.read_config_description(name) for name in names}
-            for question, names in CONFIGS_BY_QUESTION.items()
+            question: {name: shipped[name].figure.title for name in names}
+            for question, names in group_configs_by_question().items()
         }
     )
 

@@ -224,10 +224,13 @@ class FigureOptions:
     @property
     def figure_keys(self) -> dict[str, Any]:
         """The `figure` keys that options of the command line give, with comma-separated values as lists."""
-        names = ("x", "y", "series", "split", "over", "points", "fit")
-        given_keys = {name: getattr(self, name) for name in names if getattr(self, name)}
+        from statmech.keys.figure_key import OPTION_KEYS
+
+        given_keys = {name: getattr(self, name) for name in OPTION_KEYS if getattr(self, name)}
         lists = {
-            name: [entry.strip() for entry in given_keys[name].split(",")] for name in names[1:4] if name in given_keys
+            name: [entry.strip() for entry in given_keys[name].split(",")]
+            for name in ("y", "series", "split")
+            if name in given_keys
         }
         return given_keys | lists
 

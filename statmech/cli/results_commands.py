@@ -95,10 +95,11 @@ def _draw_figure(composed: FigureOptions, config: str) -> None:
 
 
 def _apply_figure_options(job: Job, composed: FigureOptions) -> Composition:
-    """Return the config's figure composition, updated by the command-line options."""
-    from statmech.keys.figure_key import Composition, read_figure_composition
+    """Return the keys of the config's figure that have options, updated by the options, without panels and guides."""
+    from statmech.keys.figure_key import OPTION_KEYS, Composition, read_figure_composition
 
-    config_keys = job.figure.model_dump() if isinstance(job.figure, Composition) else {}
+    kept_keys = {*OPTION_KEYS} if composed.y else {*OPTION_KEYS, "derive"}
+    config_keys = job.figure.model_dump(include=kept_keys) if isinstance(job.figure, Composition) else {}
     return read_figure_composition({**config_keys, **composed.figure_keys})
 
 

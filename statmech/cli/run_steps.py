@@ -334,7 +334,7 @@ def draw_results(results: Results, formats: frozenset[str] | None = None) -> Non
     figure with a film is drawn as GIF as well.
     """
     import figures
-    from figures import captions, films
+    from figures import captions, matplotlib_drawing
 
     assert results.figure is not None
     assert results.folder is not None
@@ -344,10 +344,11 @@ def draw_results(results: Results, formats: frozenset[str] | None = None) -> Non
         print(f"{reason}; drawing {name}", file=sys.stderr)
     stem = results.folder / name
     pictures = _save_figure(figure, stem, formats)
-    film = films.save_film(name, results, stem) if isinstance(choice, str) else []
+    frames = figures.get_film_frames(name, results) if isinstance(choice, str) else None
+    film = [] if frames is None else matplotlib_drawing.save_film(frames, stem)
     for file in (
         *pictures,
-        *captions.write_caption(results, name if isinstance(choice, str) else choice, stem),
+        *captions.write_caption(results, name if reason or isinstance(choice, str) else choice, stem),
         *film,
     ):
         print(f"wrote {file}", file=sys.stderr)
@@ -361,7 +362,7 @@ def draw_several_results(
     from figures import captions
 
     figure = figures.compose(results_by_label, composition)
-    stem = folder / "_".join([*results_by_label, composition.name])
+    stem = folder / "_".join([*results_by_label, composition.file_name])
     caption = captions.write_caption_text(captions.make_joint_caption(results_by_label, composition), stem)
     for file in (*_save_figure(figure, stem, formats), *caption):
         print(f"wrote {file}", file=sys.stderr)

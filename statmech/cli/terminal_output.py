@@ -111,10 +111,10 @@ def print_grouped_names(descriptions_by_group: Mapping[str, Mapping[str, str]]) 
 
 def print_published_figures() -> None:
     """Print the list of published figures, grouped by the kind of config they support."""
-    from figures import FIGURES_BY_KIND
+    from figures import list_figures_by_kind
 
     print_grouped_names(
-        {f"of a config with `{choice}`:": descriptions for choice, descriptions in FIGURES_BY_KIND.items()}
+        {f"of a config with `{choice}`:": descriptions for choice, descriptions in list_figures_by_kind().items()}
     )
 
 

@@ -62,17 +62,6 @@ def list_shipped_configs() -> list[str]:
     return sorted(path.stem for path in SHIPPED_CONFIG_FOLDER.glob("*.yaml"))
 
 
-def read_config_description(name: str) -> str:
-    """Return the first comment of a shipped config: a description of its figure.
-
-    >>> read_config_description("variety")
-    'Figure 4 of Miyoshi, Hara & Okada: q against R during learning;
-    the lower the curve, the more an ensemble gains.'
-    """
-    lines = (SHIPPED_CONFIG_FOLDER / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-    return next((line.lstrip("# ") for line in lines if line.startswith("#")), "")
-
-
 def find_config(config: str | Path) -> Path:
     """Find a config by its path or its shipped name. A results folder is also a valid path.
 
@@ -198,7 +187,8 @@ def load(
     try:
         scenario = scenario_from(keys)
         problems += scenario.find_input_file_problems() if data else []
-        problems += _find_composed_figure_problems(scenario)
+        if "figure" in override_by_key or not get_shipped_config_name(path):  # otherwise the overlay is drawn
+            problems += _find_composed_figure_problems(scenario)
     except ScenarioError as failure:
         problems = [*failure.problems, *problems]
     if problems:

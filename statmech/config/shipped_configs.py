@@ -1,99 +1,65 @@
-"""Questions answered by the shipped configs, in the order of `statmech configs` and of the gallery."""
+"""The configs that are part of statmech: titles, questions that they answer, and figures.
+
+Each config says this in its section `figure`. The file is read without validation, because lists of configs must be
+printed fast.
+"""
 
 from __future__ import annotations
 
-CONFIGS_BY_QUESTION: dict[str, tuple[str, ...]] = {
-    "How fast does one student learn online?": (
-        "learning_curves",
-        "optimal",
-        "noise_optimal",
-        "optimal_rate",
-        "curriculum",
-        "drift",
-        "fluctuations",
-        "sgd_power_law",
-        "clusters_online",
-    ),
-    "What does an ensemble gain over one student?": (
-        "ensemble",
-        "advantage",
-        "variety",
-        "hebb_ensemble",
-        "perceptron_ensemble",
-        "adatron_ensemble",
-    ),
-    "Why does a network stop learning, and for how long?": (
-        "plateau",
-        "escape",
-        "plateau_spread",
-        "activations",
-        "noise_floor",
-        "forgetting",
-        "replay",
-        "optimal_protocol",
-        "committee",
-    ),
-    "When do more examples or parameters hurt?": (
-        "double_descent",
-        "random_features",
-        "multiple_descent",
-        "aligned",
-    ),
-    "Which loss, and which penalty?": (
-        "best_lambda",
-        "bayes_gap",
-        "logistic_threshold",
-        "clusters",
-    ),
-    "When should descent stop?": (
-        "early_stopping",
-        "batches",
-        "momentum",
-        "implicit_bias",
-        "batch_perceptron",
-    ),
-    "What can be inferred at all, and what is hard?": (
-        "binary_perceptron",
-        "amp_steps",
-    ),
-    "How many examples can be stored, and how well is a rule learnt from them?": (
-        "version_space",
-        "stored_curves",
-        "capacity",
-        "minover",
-        "minover_a",
-        "minover_b",
-        "minover_c",
-        "minover_updates",
-        "minover_stops",
-        "mistakes",
-        "proof",
-    ),
-    "Does theory hold on real data?": (
-        "mnist_curves",
-        "where_it_fails",
-        "passes",
-        "boundaries",
-    ),
-    "How many features does a decision need?": (
-        "stopping",
-        "stopping_law",
-        "attention",
-        "digits",
-        "digits_attention",
-        "digits_theta",
-    ),
-    "Can a perceptron be read?": (
-        "boosting",
-        "boosting_flip",
-        "votes",
-        "votes_concept",
-        "promoters",
-        "promoters_concept",
-        "coding",
-        "codons",
-        "table1",
-        "table2",
-        "discount",
-    ),
-}
+from functools import cache
+from typing import NamedTuple
+
+from ruamel.yaml import YAML
+
+from statmech.config.config_files import SHIPPED_CONFIG_FOLDER, list_shipped_configs
+from statmech.keys.figure_key import Composition
+from statmech.kinds.selection_and_vocabulary import add_default_population, get_kind
+
+QUESTIONS = (  # in the order of `statmech configs` and of the gallery
+    "How fast does one student learn online?",
+    "What does an ensemble gain over one student?",
+    "Why does a network stop learning, and for how long?",
+    "When do more examples or parameters hurt?",
+    "Which loss, and which penalty?",
+    "When should descent stop?",
+    "What can be inferred at all, and what is hard?",
+    "How many examples can be stored, and how well is a rule learnt from them?",
+    "Does theory hold on real data?",
+    "How many features does a decision need?",
+    "Can a perceptron be read?",
+)
+
+
+class ShippedConfig(NamedTuple):
+    """A shipped config: the key of its kind, such as "rule", and its figure."""
+
+    kind_name: str
+    figure: Composition
+
+
+@cache
+def read_shipped_config(name: str) -> ShippedConfig:
+    """Read the kind and the figure of a shipped config.
+
+    >>> config = read_shipped_config("variety")
+    >>> config.kind_name, config.figure.question
+    ('rule', 'What does an ensemble gain over one student?')
+    """
+    config = YAML(typ="safe").load((SHIPPED_CONFIG_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    figure = Composition(**{**config.get("figure", {}), "name": name})
+    return ShippedConfig(get_kind(add_default_population(config)).CHOICE, figure)
+
+
+def read_shipped_configs() -> dict[str, ShippedConfig]:
+    """Read the kind and the figure of every shipped config, by name."""
+    return {name: read_shipped_config(name) for name in list_shipped_configs()}
+
+
+def group_configs_by_question() -> dict[str, list[str]]:
+    """Return the names of the shipped configs that answer each question.
+
+    >>> group_configs_by_question()["When should descent stop?"]
+    ['batch_perceptron', 'batches', 'early_stopping', 'implicit_bias', 'momentum']
+    """
+    figures = {name: config.figure for name, config in read_shipped_configs().items()}
+    return {question: [name for name in figures if figures[name].question == question] for question in QUESTIONS}

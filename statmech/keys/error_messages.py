@@ -30,7 +30,8 @@ def explain_problems(
 ) -> list[Problem]:
     """Convert pydantic's errors in a config to problems, each with a location and a sentence for the message.
 
-    `keys` are the possible keys of a config, and `keys_by_section` the possible keys inside its sections.
+    `keys` are the possible keys of a config, and `keys_by_section` the possible keys inside its sections and their
+    parts, such as "figure.guides".
     `list_keys_by_kind` returns the possible keys of all kinds of configs, called only for an unknown key.
     """
     explained: list[Problem] = []
@@ -46,7 +47,8 @@ def explain_problems(
             continue
         location = tuple(part for part in error["loc"] if part not in UNION_TAGS)
         location = location[1:] if location[:1] == ("parameters",) else location
-        sentence = _explain_error(error, location, _list_possible_keys(location, keys, keys_by_section or {}))
+        section, section_keys = _find_section(location, keys_by_section or {})
+        sentence = _explain_error(error, section, location, section_keys if section else keys)
         if error["type"] == "extra_forbidden" and len(location) == 1:
             sentence = _explain_key_of_other_kinds(str(location[0]), keys, list_keys_by_kind) or sentence
         elif error["type"] == "extra_forbidden" and location[-1] in keys and "Did you mean" not in sentence:
@@ -56,17 +58,19 @@ def explain_problems(
     return [*explained, ((), f"and {left:,} more problems")] if left > 0 else explained
 
 
-def _explain_error(error: Any, location: tuple[str | int, ...], keys: list[str]) -> str:
-    """Return a sentence that explains one of pydantic's errors."""
+def _explain_error(error: Any, section: str, location: tuple[str | int, ...], keys: list[str]) -> str:
+    """Return a sentence that explains one of pydantic's errors, in a section or with "" at the top level."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return _explain_unknown_key(location, keys)
+        return _explain_unknown_key(str(location[-1]), section or str(location[0]) * (len(location) > 1), keys)
     if kind == "model_type":
         return f"must be a section with keys among {', '.join(keys)}, not {quote_value(error['input'])}"
     if kind == "missing":
         return "is missing, and has no default"
     if kind == "too_short":
         return "a list needs at least one value"
+    if kind == "tuple_type":
+        return f"must be a list, not {quote_value(error['input'])}"
     if kind == "bool_type":
         return f"must be true or false, not {quote_value(error['input'])}"
     if kind == "value_error":
@@ -80,18 +84,18 @@ def _explain_error(error: Any, location: tuple[str | int, ...], keys: list[str])
     return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {quote_value(error['input'])}"
 
 
-def _list_possible_keys(location: tuple[str | int, ...], keys: list[str], sections: dict[str, list[str]]) -> list[str]:
-    """Return the possible keys at the location of a problem."""
-    section = location[0] if len(location) > 1 or (location and location[0] in sections) else None
-    return sections.get(str(section), keys)
+def _find_section(location: tuple[str | int, ...], sections: dict[str, list[str]]) -> tuple[str, list[str]]:
+    """Return the innermost section, or part of a section, around a location, with its possible keys."""
+    names = [part for part in location[: max(1, len(location) - 1)] if isinstance(part, str)]
+    paths = [".".join(names[:end]) for end in range(len(names), 0, -1)]
+    return next(((path.rpartition(".")[2], sections[path]) for path in paths if path in sections), ("", []))
 
 
-def _explain_unknown_key(location: tuple[str | int, ...], keys: list[str]) -> str:
+def _explain_unknown_key(name: str, section: str, keys: list[str]) -> str:
     """Explain that a key is unknown, and suggest a similar key."""
-    name, inner = str(location[-1]), len(location) > 1
     if re.fullmatch(r"\w+:\S+", name):
         return "a space is missing after the colon: " + name.replace(":", ": ", 1)
-    return format_unknown_name(name, f"a key of {location[0]}" if inner else "a key of a config", keys)
+    return format_unknown_name(name, f"a key of {section or 'a config'}", keys)
 
 
 def _explain_key_of_other_kinds(

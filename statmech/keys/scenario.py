@@ -34,6 +34,7 @@ from statmech.inputs.input_distributions import INPUTS
 from statmech.keys.config_keys import ConfigKeys
 from statmech.keys.config_schema import list_section_keys, make_kind_schema
 from statmech.keys.error_messages import MAX_LISTED_PROBLEMS, explain_problems
+from statmech.keys.figure_key import FIGURE_PART_KEYS
 from statmech.keys.sweep_grid import GenericCell, hash_identity, is_axis
 from statmech.parameters.schedules_and_controls import control_to_config
 from statmech.runtime import user_code_and_provenance
@@ -164,7 +165,8 @@ def find_all_problems(
     kind: type[ConfigKeys], config: dict[str, Any], validation_error: ValidationError
 ) -> list[Problem]:
     """Find the problems of a scenario that pydantic reported, and problems among the remaining valid keys."""
-    key_problems = explain_problems(validation_error, kind.list_keys(), list_section_keys(kind), _list_keys_by_kind)
+    section_keys = list_section_keys(kind) | FIGURE_PART_KEYS
+    key_problems = explain_problems(validation_error, kind.list_keys(), section_keys, _list_keys_by_kind)
     keys = {str(location[0]) for location, _ in key_problems if location}
     if keys & VALIDATION_BLOCKING_KEYS:
         return [*key_problems, *_find_problems_without_keys(kind, config, keys)]

@@ -109,7 +109,6 @@ class OnlineClusters(OnlineStudent):
     )
     start: StudentStart = make_start_field("{length, R}, R with the centres' difference")
     engine: SimulationEngine = "gram"
-    figure: str | None = Field(default="clusters_online", description="published figure, to draw")
 
     if TYPE_CHECKING:  # show editors and type checkers the parameters of clusters
         distance: InitVar[NumberOrAxis] = 2.0

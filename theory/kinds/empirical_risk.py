@@ -14,6 +14,7 @@ import numpy as np
 from statmech.convex.separability_thresholds import compute_separability_threshold
 from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weight_distributions import WeightDistribution
+from statmech.keys.sweep_grid import ensure_tuple
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from theory.convex.bayes_optimal import solve_bayes_overlap
 from theory.convex.best_lambda import find_best_group_lambdas, interpolate_best_lambdas
@@ -30,7 +31,18 @@ from theory.kinds.cell_groups import searched_penalties as searched_penalties
 
 SOURCE = "replica-symmetric, N -> infinity"
 LINE_POINTS = 60  # style: ok
-SINGULARITIES = {"alpha": (1.0,)}  # least squares without a penalty has infinite errors at alpha = 1
+
+
+def find_singularities(scenario: Risk) -> dict[str, tuple[float, ...]]:
+    """Return the values of alpha where the error of least squares diverges or peaks as the penalty vanishes.
+
+    There the number of examples equals the number of directions of larger variance: 1 for inputs of equal variances.
+    """
+    alphas = {1.0}
+    for inputs in ensure_tuple(scenario.inputs):
+        if inputs.num_variance_groups > 1 and (modes := inputs.modes(1)) is not None:
+            alphas |= {*np.cumsum(modes.shares[np.argsort(-modes.variances)]).round(12).tolist()}
+    return {"alpha": tuple(sorted(alphas))}
 
 
 def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[CellVariables]:

@@ -10,7 +10,11 @@ from statmech.kinds.stored_examples import StoredExamples, StoredExamplesCell
 from theory.stored_examples.learning_curves_and_bounds import solve_learner_curve
 
 SOURCE = "replica-symmetric, N -> infinity"
-SINGULARITIES = {"alpha": (1.0,)}  # the error of the pseudo-inverse has a cusp of height 1/2 at alpha = 1
+
+
+def find_singularities(scenario: StoredExamples) -> dict[str, tuple[float, ...]]:
+    """Return alpha = 1, where the error of the pseudo-inverse has a cusp of height 1/2."""
+    return {"alpha": (1.0,)}
 
 
 def solve(scenario: StoredExamples, cells: Sequence[StoredExamplesCell]) -> Iterator[dict[str, np.ndarray]]:

@@ -1,0 +1,305 @@
+"""Figures of perceptrons and other classifiers: errors after each pass, and decision boundaries in the plane."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures import labels
+from figures.classification.studies import FOLD_MEAN_STYLE
+from figures.curves import compute_mean_and_error
+from figures.panels import draw_legend_below, make_figure, make_line_handle, set_heading, set_log_axes
+from figures.published_figure import PublishedFigure
+from figures.style import CURVE_COLOURS, JOINING_LINE_STYLE, get_curve_style, nested_marker_size
+from simulate.classification.cross_validation import compute_plane_corners, get_plane_weights, make_plane_grid
+from statmech.classification.classifiers import CLASSIFIERS, EXAMPLE_ORDER_MEANINGS
+from statmech.errors import ConfigError
+from statmech.inputs.data_sets import (
+    GENERATED_DATA_SOURCES,
+    DataSetContent,
+    find_data_source,
+    get_cached_data_set,
+    load_data_set,
+)
+from statmech.numerics.statistics import compute_run_standard_error
+from statmech.stores.dataset import scenario_from_dataset
+
+MAX_INDEPENDENT_SAMPLE_FRACTION = 0.1  # samples of at most this fraction of a data set hardly overlap
+
+
+def has_independent_seed_samples(simulation: xr.Dataset, data: str) -> bool:
+    """Return True if every seed draws a separate small sample of a generated data set."""
+    examples = scenario_from_dataset(simulation).examples
+    return (
+        data in GENERATED_DATA_SOURCES
+        and examples is not None
+        and bool(examples <= MAX_INDEPENDENT_SAMPLE_FRACTION * get_cached_data_set(data).y.size)
+    )
+
+
+def draw_fold_means(
+    ax: Axes, x: Any, values: Any, index: int, independent_examples: bool = False, **kwargs: Any
+) -> None:
+    """Draw means over shuffles and folds with standard errors, joined by a thin grey line.
+
+    Standard errors are taken over folds and averaged over shuffles, or over seeds with independent examples.
+    """
+    mean, error = compute_mean_and_error(values)
+    if independent_examples and values.sizes["seed"] > 1:
+        error = compute_run_standard_error(values.mean("fold"), "seed")
+    style = {**get_curve_style(index), **FOLD_MEAN_STYLE, **kwargs}
+    ax.plot(x, mean, **{**JOINING_LINE_STYLE, "linestyle": style["linestyle"]})
+    ax.errorbar(x, mean, yerr=error, **style | {"linestyle": "none"})
+
+
+PREFERRED_EXAMPLE_ORDER = "every"  # preferred order for comparing classifiers
+TEST_ERROR_MARKER_STYLE: dict[str, Any] = {"marker": "o", "linestyle": "none"}
+TRAINING_ERROR_MARKER_STYLE: dict[str, Any] = TEST_ERROR_MARKER_STYLE | {"markerfacecolor": "white"}
+
+
+def draw_passes(simulation: xr.Dataset, theory: None) -> Figure:
+    """Draw one row per data set: all classifiers for one order, and the first classifier for every order."""
+    sets = [str(name) for name in simulation.data.values]
+    figure, axes = make_figure(1.1 + 2.4 * len(sets), len(sets), 2, squeeze=False)
+    for (left, right), name in zip(axes, sets, strict=True):
+        cells = simulation.sel(data=name)
+        independent_examples = has_independent_seed_samples(simulation, name)
+        default_order = _draw_errors_by_classifier(left, cells, independent_examples)
+        _draw_errors_by_order(right, cells, default_order, independent_examples)
+        title_prefix = f"{find_data_source(name).title}: " if len(sets) > 1 else ""
+        left.set_title(f"{title_prefix}{EXAMPLE_ORDER_MEANINGS[default_order]}")
+        right.set_title(f"{title_prefix}{_get_first_classifier_label(cells)}")
+        left.set_ylabel("error (%)")
+        right.set_ylabel("test error (%)")
+        for ax in (left, right):
+            ax.set_xlabel("passes over the examples")
+            set_log_axes(ax, "x")
+        left.set_ylim(bottom=0)
+    left, right = axes[0]
+    classifier_keys, orders = (ax.get_legend_handles_labels()[0] for ax in (left, right))
+    marks = [
+        make_line_handle("test error", **TEST_ERROR_MARKER_STYLE),
+        make_line_handle("training error", **TRAINING_ERROR_MARKER_STYLE),
+    ]
+    set_heading(
+        figure,
+        [*([find_data_source(sets[0]).title] if len(sets) == 1 else []), labels.describe_size_and_runs(simulation)],
+    )
+    draw_legend_below(figure, _pad_legend_columns(classifier_keys, marks, orders), columns=3)
+    return figure
+
+
+passes = PublishedFigure(
+    draw=draw_passes,
+    axes=("data", "classifier", "order", "passes"),
+    caption=(
+        "Training and test errors of the perceptron against the number of passes over the examples: with its last "
+        "weights, with the mean of its weights over all visits (averaged), and with the vote of all these weights "
+        "(voted), as in Figure 3.3 of Daume's chapter. Right: test error for different orders of the examples. "
+        "Learning ends after a pass without a mistake."
+    ),
+    points_caption=(
+        "Points: means over data sets, each with its own folds; bars: standard errors over data sets, or over folds "
+        "for a fixed data set."
+    ),
+)
+
+
+def _pad_legend_columns(*handle_columns: list[Any]) -> list[Any]:
+    """Pad lists of legend handles with empty handles, so that each list fills a column."""
+    num_rows = max(map(len, handle_columns))
+    return [
+        key
+        for column in handle_columns
+        for key in (*column, *[make_line_handle(" ", linestyle="none")] * (num_rows - len(column)))
+    ]
+
+
+def _draw_errors_by_classifier(ax: Axes, cells: xr.Dataset, independent_examples: bool) -> str:
+    """Draw test and training errors of every classifier, and return the order of the examples.
+
+    Each classifier has a colour. Lines of training errors are dashed.
+    """
+    orders = [str(order) for order in cells.order.values]
+    default_order = PREFERRED_EXAMPLE_ORDER if PREFERRED_EXAMPLE_ORDER in orders else orders[-1]
+    for name in ("accuracy", "accuracy_training"):
+        is_test = name == "accuracy"
+        style: dict[str, Any] = {} if is_test else {"linestyle": "--", "markerfacecolor": "white"}
+        for index, classifier in enumerate(map(str, cells.classifier.values)):
+            error = 100 * (1 - cells[name].sel(classifier=classifier, order=default_order))
+            label = CLASSIFIERS[classifier].label if is_test else None
+            draw_fold_means(ax, cells.passes, error, index, independent_examples, label=label, **style)
+    return default_order
+
+
+def _draw_errors_by_order(ax: Axes, cells: xr.Dataset, default_order: str, independent_examples: bool) -> None:
+    """Draw test errors of the first classifier for every order of the examples.
+
+    The order of the left panel keeps its colour.
+    """
+    error = 100 * (1 - cells.accuracy.isel(classifier=0))
+    further = iter(range(cells.sizes["classifier"], cells.sizes["classifier"] + cells.sizes["order"]))
+    for position, order in enumerate(map(str, cells.order.values)):
+        index, size = 0 if order == default_order else next(further), nested_marker_size(position, cells.sizes["order"])
+        label = f"order: {EXAMPLE_ORDER_MEANINGS[order]}"
+        draw_fold_means(ax, cells.passes, error.sel(order=order), index, independent_examples, label=label, **size)
+
+
+def _get_first_classifier_label(cells: xr.Dataset) -> str:
+    return CLASSIFIERS[str(cells.classifier.values[0])].label
+
+
+CLASS_MARKER_STYLES: tuple[dict[str, Any], ...] = (  # distinguishable in greyscale
+    {"color": CURVE_COLOURS[0], "marker": "o", "markerfacecolor": "white"},
+    {"color": CURVE_COLOURS[1], "marker": "s"},
+)
+BOUNDARY_LINE_STYLE: dict[str, Any] = {"color": "0.1", "linewidth": 1.0}
+ARROW_LENGTH_FRACTION, ARROW_LABEL_POSITION = 0.17, 1.35  # fractions of plane and arrow
+
+
+class LinearBoundary(NamedTuple):
+    """Linear decision boundary w.x + b = 0 with its margin.
+
+    The margin is the distance to the nearest point, or NaN if a point is misclassified.
+    """
+
+    w: np.ndarray
+    b: float
+    margin: float
+
+
+def draw_boundaries(simulation: xr.Dataset, theory: None) -> Figure:
+    """Draw decision regions, one row per data set and one column per classifier.
+
+    The region of the second class is shaded.
+    """
+    if "decision" not in simulation:
+        raise ConfigError('the figure "boundaries" requires `plane: true`, which records decisions on a plane')
+    sets, names = ([str(value) for value in simulation[axis].values] for axis in ("data", "classifier"))
+    figure, axes = make_figure(0.6 + 1.95 * len(sets), len(sets), len(names), squeeze=False)
+    for row, data in zip(axes, sets, strict=True):
+        for ax, name in zip(row, names, strict=True):
+            cell = simulation.sel(data=data, classifier=name)
+            decision, points = cell.decision.isel(seed=0).values, load_data_set(data)
+            _draw_decision_regions(
+                ax, points, decision, _relearn_linear_boundary(simulation, data, name, points, decision)
+            )
+            accuracy_text = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.1f} %"
+            ax.set_title(f"{find_data_source(data).title}\n{accuracy_text}")
+        row[0].set_ylabel("$x_2$")
+    for ax in axes[-1]:
+        ax.set_xlabel("$x_1$")
+    figure.legend(handles=_make_legend_handles(load_data_set(sets[0]).y), loc="outside lower center", ncols=5)
+    return figure
+
+
+boundaries = PublishedFigure(
+    draw=draw_boundaries,
+    axes=("data", "classifier"),
+    caption=(
+        "Decision boundaries of classifiers that learnt all points shown; shading marks the region of the second "
+        "class. Arrow: direction of a linear classifier's weight vector, normal to the boundary (the boundary is "
+        "computed from the weights). Dashed: lines at the distance of the nearest point (the margin), drawn if no "
+        "point is misclassified. Percentages: accuracy on held-out folds."
+    ),
+    points_caption="",
+    lines_caption="",
+)
+
+
+def _relearn_linear_boundary(
+    simulation: xr.Dataset, data: str, name: str, points: DataSetContent, decision: np.ndarray
+) -> LinearBoundary | None:
+    """Refit a linear classifier, and return the boundary that reproduces the recorded decisions.
+
+    Returns None for other classifiers.
+    """
+    study = scenario_from_dataset(simulation)
+    for cell in study.cells():
+        if (cell.data, cell.name) == (data, name):
+            weights = get_plane_weights(study, cell, int(simulation.seed.values[0]), decision)
+            if weights is not None:
+                return LinearBoundary(*weights, _compute_margin(*weights, points))
+    return None
+
+
+def _compute_margin(w: np.ndarray, b: float, points: DataSetContent) -> float:
+    distance = np.where(points.y == np.unique(points.y)[-1], 1, -1) * (points.X @ w + b) / np.linalg.norm(w)
+    return float(distance.min()) if distance.min() > 0 else np.nan
+
+
+def _draw_decision_regions(
+    ax: Axes, points: DataSetContent, decision: np.ndarray, boundary: LinearBoundary | None
+) -> None:
+    """Draw the region of the second class, its boundary, and the points."""
+    low, high = compute_plane_corners(points.X)
+    plane_options: dict[str, Any] = {"extent": (low[0], high[0], low[1], high[1])}
+    side = decision - 0.5
+    if boundary is not None:
+        side = (make_plane_grid(points.X) @ boundary.w + boundary.b).reshape(decision.shape) / np.linalg.norm(
+            boundary.w
+        )
+        _draw_weight_arrow(ax, points.X, boundary)
+        if np.isfinite(boundary.margin):
+            margins = [-boundary.margin, boundary.margin]
+            ax.contour(side, levels=margins, colors="0.1", linewidths=0.8, linestyles="--", **plane_options)
+    ax.contourf(side, levels=[0, np.inf], colors=[CURVE_COLOURS[1]], alpha=0.18, **plane_options)
+    ax.contour(
+        side,
+        levels=[0],
+        colors=BOUNDARY_LINE_STYLE["color"],
+        linewidths=BOUNDARY_LINE_STYLE["linewidth"],
+        **plane_options,
+    )
+    for value, style in zip(np.unique(points.y), CLASS_MARKER_STYLES, strict=False):
+        ax.plot(*points.X[points.y == value].T, linestyle="none", markersize=2.4, markeredgewidth=0.6, **style)
+    ax.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+
+
+def _draw_weight_arrow(ax: Axes, X: np.ndarray, boundary: LinearBoundary) -> None:
+    """Draw the direction of w as an arrow that starts at the boundary, far from the points."""
+    arrow = _place_weight_arrow(X, boundary)
+    if arrow is None:
+        return
+    start, step = arrow
+    arrow_options = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 9, **BOUNDARY_LINE_STYLE}
+    end, label_point = start + step, start + ARROW_LABEL_POSITION * step
+    ax.annotate("", (end[0], end[1]), (start[0], start[1]), arrowprops=arrow_options, zorder=4)
+    ax.text(label_point[0], label_point[1], r"$\mathbf{w}$", ha="center", va="center", zorder=5)
+
+
+def _place_weight_arrow(X: np.ndarray, boundary: LinearBoundary) -> tuple[np.ndarray, np.ndarray] | None:
+    """Find the start and the displacement of an arrow along w, far from all points.
+
+    Returns None if there is no room for the arrow.
+    """
+    low, high = compute_plane_corners(X)
+    unit = boundary.w / np.linalg.norm(boundary.w)
+    foot = X.mean(axis=0) - (X.mean(axis=0) @ boundary.w + boundary.b) / np.linalg.norm(boundary.w) * unit
+    step = ARROW_LENGTH_FRACTION * np.max(high - low) * unit
+    offsets = np.linspace(-1, 1, 201)[:, None] * np.linalg.norm(high - low) * np.array([-unit[1], unit[0]])
+    covered = (foot + offsets)[:, None] + np.array([0.0, 0.5, 1.0, ARROW_LABEL_POSITION])[:, None] * step
+    distances = np.linalg.norm(covered[:, :, None] - X, axis=-1).min(axis=(1, 2))
+    margin = 0.03 * (high - low)
+    inside = ((covered > low + margin) & (covered < high - margin)).all(axis=(1, 2))
+    best = int(np.argmax(np.where(inside, distances, -1)))
+    return ((foot + offsets)[best], step) if inside[best] else None
+
+
+def _make_legend_handles(y: np.ndarray) -> list[Line2D]:
+    """Return the legend handles for classes, boundary, margin and weights."""
+    names = [f"class {value}".replace("-", "\N{MINUS SIGN}") for value in np.unique(y)]
+    return [
+        *(
+            make_line_handle(name, linestyle="none", **style)
+            for name, style in zip(names, CLASS_MARKER_STYLES, strict=False)
+        ),
+        make_line_handle("boundary", **BOUNDARY_LINE_STYLE),
+        make_line_handle("margin", **BOUNDARY_LINE_STYLE | {"linestyle": "--", "linewidth": 0.8}),
+        make_line_handle(r"weights $\mathbf{w}$ (direction)", marker=">", markevery=[1], **BOUNDARY_LINE_STYLE),
+    ]

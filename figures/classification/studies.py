@@ -1,0 +1,267 @@
+"""Figures of Jackson & Craven's tables, and of the discount in their boosted sparse perceptrons.
+
+Panels show the columns of a table. Each classifier has a row with the measured value above the paper's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures.panels import add_title_and_legend, draw_legend_below, draw_panel, make_figure, make_line_handle
+from figures.published_figure import PublishedFigure
+from figures.style import CURVE_COLOURS, NO_LEGEND_GID, set_log_ticks
+from statmech.classification import study_tables as paper
+from statmech.classification.classifiers import CLASSIFIERS
+from statmech.classification.study_tables import PairedTest, iterate_paired_tests
+from statmech.inputs.data_sets import find_data_source
+from statmech.results.results import as_results
+
+FOLD_MEAN_STYLE: dict[str, Any] = {"linestyle": "-", "markersize": 3.5}
+MARKERS_CAPTION = (
+    "Circles: measured by cross-validation. Open diamonds: values of Jackson & Craven, two where the scan of the paper "
+    "allows two readings. Data sets marked as stand-ins replace the data of the paper."
+)
+FOLD_POINTS_CAPTION = (
+    "Points: means over folds (ten, or the folds supplied with the data) and shuffles; bars: standard errors over "
+    "folds."
+)
+SIGNIFICANCE_CAPTION = (
+    "Stars (plus signs): significantly less (more) accurate than boosting, by a paired two-tailed t-test over folds at "
+    "p <= 0.05; a fraction gives the number of shuffles with this result."
+)
+SIGNIFICANCE_LABEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
+MARKER_ROW_OFFSET = 0.17  # measured values above the middle of a row, published values below
+ROW_HEIGHT_INCHES = 0.3
+GREY_MARKER_STYLE: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
+LESS_ACCURATE_SYMBOL = "\N{ASTERISK OPERATOR}"
+
+
+def draw_accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+    """Draw accuracies in per cent, with a star if boosting is significantly better."""
+    for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
+        _draw_measured_value(
+            ax,
+            row,
+            name,
+            100 * test.means["accuracy"],
+            100 * test.error,
+            _format_significance(test, study.sizes["seed"]),
+        )
+        star = LESS_ACCURATE_SYMBOL if name in paper.CLASSIFIERS_WORSE_THAN_BOOSTING.get(data, ()) else ""
+        _draw_published_values(ax, row, name, paper.PUBLISHED_ACCURACY.get(data, {}).get(name, ()), star)
+    _label_rows(ax, study)
+    ax.set(xlabel="accuracy (%)", title=find_data_source(data).title_with_stand_in_mark)
+    ax.margins(x=0.24)
+
+
+def draw_weight_count_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
+    """Draw the number of weights of each classifier on a logarithmic axis."""
+    for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
+        if test.means["nonzero_weights"] > 0:
+            _draw_measured_value(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
+        _draw_published_values(ax, row, name, paper.PUBLISHED_WEIGHT_COUNTS.get(data, {}).get(name, ()))
+    _label_rows(ax, study)
+    ax.set(xlabel="weights", title=find_data_source(data).title_with_stand_in_mark, xscale="log")
+    ax.margins(x=0.1)
+    set_log_ticks(ax.xaxis)
+
+
+def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
+    """Add a legend for the markers of accuracy panels."""
+    marker_style: dict[str, Any] = GREY_MARKER_STYLE | {"markersize": 6}
+    stars = [
+        make_line_handle(
+            f"{comparison} accurate than boosting, {SIGNIFICANCE_LABEL}", marker=rf"${mark}$", **marker_style
+        )
+        for mark, comparison in ((r"\ast", "less"), ("+", "more"))
+    ]
+    draw_legend_below(figure, [*_make_marker_handles(study, paper.PUBLISHED_ACCURACY), *stars], columns=2)
+
+
+def add_weight_count_legend(figure: Figure, study: xr.Dataset) -> None:
+    """Add a legend for the markers of weight-count panels."""
+    draw_legend_below(figure, _make_marker_handles(study, paper.PUBLISHED_WEIGHT_COUNTS), columns=3)
+
+
+def _make_marker_handles(study: xr.Dataset, published_values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
+    """Return the legend handles for measured and published values."""
+    published = [
+        published_values.get(str(data), {}).get(str(name), ())
+        for data in study.data.values
+        for name in study.classifier.values
+    ]
+    diamond: dict[str, Any] = GREY_MARKER_STYLE | {"marker": "D", "markerfacecolor": "white"}
+    handles = [
+        make_line_handle("measured, \N{PLUS-MINUS SIGN} standard error over folds", marker="o", **GREY_MARKER_STYLE)
+    ]
+    if any(published):
+        handles.append(make_line_handle("paper", **diamond))
+    return handles
+
+
+def draw_panel_per_data_set(study: xr.Dataset, draw_data_set_panel: Callable[[Axes, xr.Dataset, str], None]) -> Figure:
+    """Draw one panel per data set, with one row and one colour per classifier."""
+    sets = [str(name) for name in study.data.values]
+    figure, _ = make_figure(compute_figure_height(study), 1, len(sets), sharey=True)
+    for ax, data in zip(figure.axes, sets, strict=True):
+        draw_data_set_panel(ax, study, data)
+    return figure
+
+
+def compute_figure_height(study: xr.Dataset, panel_rows: int = 1) -> float:
+    """Return the height in inches of a figure with rows of panels and a legend."""
+    return panel_rows * (0.75 + ROW_HEIGHT_INCHES * study.sizes["classifier"]) + 0.45
+
+
+def _run_tests_against_boosting(study: xr.Dataset, data: str) -> dict[str, PairedTest]:
+    """Compare each classifier with boosting on one data set, and return the tests by name."""
+    tests = iterate_paired_tests(study.sel(data=[data]))
+    return {str(test.cell["classifier"]): test for test in tests}
+
+
+def _format_significance(test: PairedTest, num_shuffles: int) -> str:
+    """Return the star or plus sign that marks a significant difference.
+
+    A fraction follows if the difference is significant only in some shuffles.
+    """
+    pairs = ((LESS_ACCURATE_SYMBOL, test.worse_shuffles), ("+", test.better_shuffles))
+    return " ".join(
+        f"{mark}" if count == num_shuffles else f"{mark}{count}/{num_shuffles}" for mark, count in pairs if count
+    )
+
+
+def _get_classifier_colour(name: str) -> str:
+    return CURVE_COLOURS[list(CLASSIFIERS).index(name) % len(CURVE_COLOURS)]
+
+
+def _draw_measured_value(ax: Axes, row: int, name: str, mean: float, error: float, annotation: str = "") -> None:
+    colour = _get_classifier_colour(name)
+    marker_style: dict[str, Any] = {
+        "marker": "o",
+        "color": colour,
+        "linestyle": "none",
+        "gid": NO_LEGEND_GID,
+    }  # no legend entry, as the row names the classifier
+    ax.errorbar(mean, row - MARKER_ROW_OFFSET, xerr=error, zorder=3, **marker_style)
+    _annotate_point(ax, mean + (error if error == error else 0), row - MARKER_ROW_OFFSET, annotation)
+
+
+def _draw_published_values(ax: Axes, row: int, name: str, values: tuple[float, ...], annotation: str = "") -> None:
+    if not values:
+        return
+    colour, rows = _get_classifier_colour(name), [row + MARKER_ROW_OFFSET] * len(values)
+    marker_style: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": NO_LEGEND_GID}
+    ax.plot(sorted(values), rows, "D", zorder=2, **marker_style)
+    _annotate_point(ax, max(values), row + MARKER_ROW_OFFSET, annotation)
+
+
+def _annotate_point(ax: Axes, x: float, y: float, annotation: str) -> None:
+    text_options: dict[str, Any] = {
+        "textcoords": "offset points",
+        "va": "center_baseline",
+        "fontsize": 7,
+        "color": "0.2",
+    }
+    ax.annotate(annotation, (x, y), (4, 0), **text_options)
+
+
+def _label_rows(ax: Axes, study: xr.Dataset) -> None:
+    names = [str(name) for name in study.classifier.values]
+    ax.set_yticks(range(len(names)), [CLASSIFIERS[name].label for name in names])
+    for row in range(len(names) - 1):
+        ax.axhline(row + 0.5, color="0.9", linewidth=0.6, zorder=0)
+    ax.set_ylim(len(names) - 0.45, -0.55)
+    ax.tick_params(axis="y", length=0)
+
+
+def draw_table1(simulation: xr.Dataset, theory: None) -> Figure:
+    """Draw the accuracy of each classifier, one panel per data set."""
+    figure = draw_panel_per_data_set(simulation, draw_accuracy_panel)
+    add_accuracy_legend(figure, simulation)
+    return figure
+
+
+table1 = PublishedFigure(
+    draw=draw_table1,
+    axes=("data", "classifier"),
+    caption=f"Accuracy of each classifier on held-out folds of three domains. {MARKERS_CAPTION} {SIGNIFICANCE_CAPTION}",
+    points_caption=FOLD_POINTS_CAPTION,
+)
+
+
+def draw_table2(simulation: xr.Dataset, theory: None) -> Figure:
+    """Draw the number of weights of each classifier that has weights."""
+    weighted = simulation.nonzero_weights.notnull().any(["data", "seed", "fold"])
+    weighted_classifiers = simulation.isel(classifier=weighted.values) if weighted.any() else simulation
+    figure = draw_panel_per_data_set(weighted_classifiers, draw_weight_count_panel)
+    add_weight_count_legend(figure, weighted_classifiers)
+    return figure
+
+
+table2 = PublishedFigure(
+    draw=draw_table2,
+    axes=("data", "classifier"),
+    caption=(
+        "Mean number of weights (thresholds not counted) of each classifier on three domains; trees have no weights. "
+        f"{MARKERS_CAPTION}"
+    ),
+    points_caption=FOLD_POINTS_CAPTION,
+)
+
+
+def draw_votes(simulation: xr.Dataset, theory: None) -> Figure:
+    """Draw accuracy and number of weights, one row per data set and one colour per classifier."""
+    sets = [str(name) for name in simulation.data.values]
+    figure, axes = make_figure(compute_figure_height(simulation, len(sets)), len(sets), 2, sharey=True, squeeze=False)
+    for (accuracy, weights), data in zip(axes, sets, strict=True):
+        draw_accuracy_panel(accuracy, simulation, data)
+        draw_weight_count_panel(weights, simulation, data)
+    add_accuracy_legend(figure, simulation)
+    return figure
+
+
+votes = PublishedFigure(
+    draw=draw_votes,
+    axes=("data", "classifier"),
+    caption=(
+        f"Accuracy on held-out folds and number of weights of each classifier. {MARKERS_CAPTION} "
+        f"{SIGNIFICANCE_CAPTION} Trees have no weights."
+    ),
+)
+
+
+def draw_discount(simulation: xr.Dataset, theory: None) -> Figure:
+    """Draw fraction of pairs, accuracy and number of weights against the discount."""
+    runs = simulation.assign(
+        percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
+    )
+    results, (figure, axes) = as_results(runs), make_figure(2.8, 1, 3, width_ratios=(1.6, 1, 1))
+    for ax, name in zip(axes, ("share", "percent", "nonzero_weights"), strict=True):
+        keys = draw_panel(ax, results, "discount", name, "data", nested=True, **FOLD_MEAN_STYLE, markerfacecolor=None)
+        ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])
+        ax.xaxis.set_major_formatter("{x:g}")
+    axes[0].set(ylabel="conjunctions of two (%)", ylim=(-4, 104))
+    axes[1].set_ylabel("accuracy (%)")
+    axes[2].set(ylabel="weights", ylim=(0, None))
+    for key in keys:
+        key.set_label(find_data_source(str(key.get_label())).title_with_stand_in_mark)
+    return add_title_and_legend(figure, results, keys, "classifier")
+
+
+discount = PublishedFigure(
+    draw=draw_discount,
+    axes=("data", "discount"),
+    supported_values={"classifier": ("boosting",)},
+    caption=(
+        "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: "
+        "(a) fraction of the weights that belong to conjunctions of two, (b) accuracy on held-out folds, (c) number of "
+        "weights. The factor in section 3.3 of Jackson & Craven is illegible in our copy; we read 1/2. Promoters stand "
+        "in for the paper's data."
+    ),
+)

@@ -1,4 +1,0 @@
-"""Figures of students that minimise a convex loss.
-
-Figures of message passing.
-"""

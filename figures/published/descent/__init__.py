@@ -1,1 +1,0 @@
-"""Figures of gradient descent on convex losses."""

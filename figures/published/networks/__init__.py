@@ -1,1 +1,0 @@
-"""Figures of two-layer networks that learn online."""

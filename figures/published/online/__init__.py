@@ -1,1 +1,0 @@
-"""Figures of online learning and of ensembles."""

@@ -1,0 +1,147 @@
+"""Figures of learning curves on real tables, with theory computed from each table alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.arrangement import check_parallel_axes
+from figures.curves import select_position
+from figures.labels import format_power_of_ten
+from figures.panels import add_title_and_legend, combine_with_lines, draw_panel, make_figure, modify_scenario
+from figures.published_figure import PublishedFigure
+from figures.style import SMALL_FONT_SIZE
+from statmech.inputs.data_sets import find_data_source
+from statmech.inputs.real_tables import (
+    MAX_ROW_LENGTH_VARIANCE_RATIO,
+    MIN_EFFECTIVE_DIRECTIONS,
+    MIN_NOISELESS_R2,
+    MIN_TRUSTED_ROWS_PER_COLUMN,
+    is_data_set_name,
+)
+from statmech.results.results import Results
+from theory.solutions import solve_line
+
+EXAMPLE_COUNT_LINE_POINTS = 150  # dense: the line bends sharply where P equals the number of columns
+EXAMPLE_COUNT_AXIS_LABEL = "number of examples $P$"
+TABLE_ERROR_LABELS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
+TABLE_THEORY_NOTE = "points: learners, mean and standard error; lines: theory, computed from the table alone"
+
+
+def add_dense_theory_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Results:
+    """Combine results with theory on a dense grid of numbers of examples.
+
+    Parameters
+    ----------
+    simulation, theory
+        Results of learners of real tables, with the axis P.
+    """
+    P = np.geomspace(theory.P.values.min(), theory.P.values.max(), EXAMPLE_COUNT_LINE_POINTS)
+    lines = solve_line(modify_scenario(theory, P=np.unique(P.round().astype(int)).tolist()))
+    return combine_with_lines(
+        simulation, theory, lines.expand_dims([dim for dim in theory.dims if dim not in lines.dims])
+    )
+
+
+def get_table_diagnoses(theory: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """Return the diagnosis of each table by the name of its inputs."""
+    tables: dict[str, dict[str, Any]] = json.loads(theory.attrs["tables"])
+    return tables
+
+
+def get_table_title(inputs: str) -> str:
+    """Return the title of a table from the name of its inputs.
+
+    >>> get_table_title("rows digits-3-8"), get_table_title("rows mine.csv")
+    ('digits 3 and 8', 'mine.csv')
+    """
+    rows = inputs.removeprefix("rows ")
+    return find_data_source(rows).title if is_data_set_name(rows) else rows
+
+
+LEARNER_KEYS = ("loss", "lam")  # swept in parallel (`zip`)
+
+
+def draw_mnist_curves(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw the label error, one panel per population and one colour for each loss and penalty."""
+    check_parallel_axes("mnist_curves", theory, LEARNER_KEYS)
+    results = add_dense_theory_lines(simulation, theory)
+    figure, axes = make_figure(3.2, 1, theory.sizes["population"], sharey=True, squeeze=False)
+    keys = draw_panel(
+        axes, results, "P", "eps_y", "loss_lam", split="population", label=TABLE_ERROR_LABELS["eps_y"], log="xy"
+    )
+    for ax in axes.flat:
+        ax.set_xlabel(EXAMPLE_COUNT_AXIS_LABEL)
+    [(table, diagnosis)] = get_table_diagnoses(theory).items()
+    size = f"{get_table_title(table)}: {diagnosis['rows']:,} rows, $N$ = {diagnosis['columns']:,}"
+    return add_title_and_legend(figure, results, keys, size, note=TABLE_THEORY_NOTE)
+
+
+mnist_curves = PublishedFigure(
+    draw=draw_mnist_curves,
+    axes=("population", "loss_lam", "P"),
+    caption=(
+        r"Fraction of wrong labels for learners of $P$ rows of a real table. Held-out rows: examples are drawn without "
+        r"replacement, and learners are tested on the other rows; all rows: examples are drawn with replacement, and "
+        r"learners are tested on the whole table. Nothing is fitted: theory is computed from the table alone. Error "
+        r"bars smaller than the markers are not visible."
+    ),
+)
+
+
+TABLE_AND_LEARNER_KEYS = ("inputs", "loss", "lam")  # swept in parallel, by `zip`
+TABLE_AND_LEARNER_AXIS = "inputs_loss_lam"
+
+
+def draw_where_it_fails(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw the errors of learners, one panel per table and one colour per population."""
+    check_parallel_axes("where_it_fails", theory, TABLE_AND_LEARNER_KEYS)
+    results, diagnosis_by_table = add_dense_theory_lines(simulation, theory), get_table_diagnoses(theory)
+    figure, axes = make_figure(3.3, 1, theory.sizes[TABLE_AND_LEARNER_AXIS], squeeze=False)
+    for index, ax in enumerate(axes.flat):
+        at_table = theory.isel({TABLE_AND_LEARNER_AXIS: index})
+        error = "eps_y" if at_table.eps_y.notnull().any() else "mse_y"
+        table_results = select_position(results, {TABLE_AND_LEARNER_AXIS: index})
+        keys = draw_panel(
+            ax, table_results, "P", error, "population", label=TABLE_ERROR_LABELS[error], log="xy", dashes=True
+        )
+        ax.set_xlabel(EXAMPLE_COUNT_AXIS_LABEL)
+        table, lam = str(at_table.inputs.item()), format_power_of_ten(f"{at_table.lam.item():g}")
+        learner = rf"{at_table.loss.item()} loss, $\lambda$ = {lam}"
+        title_lines = [
+            f"({'abcdefgh'[index]}) {get_table_title(table)}",
+            learner,
+            *_describe_table_and_warnings(diagnosis_by_table[table]),
+        ]
+        ax.set_title("\n".join(title_lines), loc="left", fontsize=SMALL_FONT_SIZE)
+    return add_title_and_legend(figure, results, keys, note=TABLE_THEORY_NOTE)
+
+
+where_it_fails = PublishedFigure(
+    draw=draw_where_it_fails,
+    axes=("population", TABLE_AND_LEARNER_AXIS, "P"),
+    caption=(
+        r"Errors of learners of $P$ rows of real tables that theory does not describe. Above each panel: numbers of "
+        r"rows $n$ and columns $N$ of the table, and the warnings of its diagnosis: fewer than 30 effective "
+        r"directions, squared lengths of rows that vary more than twice as much as for Gaussian rows (tails), fewer "
+        r"than ten rows per column, or a target that is an exact linear function of the inputs ($R^2=1$). Held-out "
+        r"rows are not among the examples. Error bars smaller than the markers are not visible."
+    ),
+)
+
+
+def _describe_table_and_warnings(diagnosis: dict[str, Any]) -> tuple[str, str]:
+    """Describe the size of a table, and list the properties that invalidate theory."""
+    rows, columns = diagnosis["rows"], diagnosis["columns"]
+    is_out_by_text = {
+        f"{diagnosis['directions']:.2g} directions": diagnosis["directions"] < MIN_EFFECTIVE_DIRECTIONS,
+        f"tails {diagnosis['tails']:.2g}": diagnosis["tails"] > MAX_ROW_LENGTH_VARIANCE_RATIO,
+        f"$n/N$ = {rows / columns:.2g}": rows < MIN_TRUSTED_ROWS_PER_COLUMN * columns,
+        "$R^2$ = 1": diagnosis["R2"] > MIN_NOISELESS_R2,
+    }
+    warned = [text for text, is_out in is_out_by_text.items() if is_out]
+    return f"$n$ = {rows:,}, $N$ = {columns:,}", f"warning: {', '.join(warned)}" if warned else "no warning"

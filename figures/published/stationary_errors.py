@@ -1,0 +1,249 @@
+"""Figures of errors that become stationary: a drifting teacher, and label noise in two-layer networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures import arrangement
+from figures.panels import (
+    add_title_and_legend,
+    draw_guide,
+    make_curve_handle,
+    make_figure,
+    make_line_handle,
+    modify_scenario,
+    set_log_axes,
+)
+from figures.published_figure import PublishedFigure
+from figures.style import (
+    CURVE_MARKERS,
+    NO_LEGEND_GID,
+    SMALL_FONT_SIZE,
+    THEORY_COLOUR,
+    draw_seed_means,
+    get_curve_style,
+    get_kind_label,
+    make_shades,
+)
+from statmech.errors import ConfigError
+from statmech.stores.dataset import scenario_from_dataset
+from theory import solve, stationary
+from theory.networks import stationary_states
+
+RULE_DRIFT_DECAY_KEYS = ("rule", "drift", "decay")
+RULE_DRIFT_DECAY_AXIS = "_".join(RULE_DRIFT_DECAY_KEYS)
+MIN_DRIFT, DRIFT_LINE_POINTS = 1e-4, 25
+SUITABLE_DECAYS_BY_RULE: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "bayes": (r"decay $\delta$", lambda drift: drift),
+    "hebb": (r"decay $\sqrt{\delta^2+4\delta/\pi}$", lambda drift: np.sqrt(drift**2 + 4 * drift / np.pi)),
+}
+NO_DECAY_LABEL_AND_FUNCTION: tuple[str, Callable[[Any], Any]] = ("no decay", lambda drift: 0 * drift)
+SMALL_DRIFT_ASYMPTOTES = {  # amplitude, inverse exponent, vertical alignment of the label
+    "bayes": (0.4473209420, 3, "top"),
+    "perceptron": (0.5052854482, 3, "bottom"),
+    "hebb": (0.4237772081, 4, "bottom"),
+}
+RULES_WITH_CROSSING_ERRORS = ("hebb", "perceptron")  # the better rule depends on the drift
+
+
+def draw_drift(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Draw the stationary eps_g against the drift, with a line and points per rule.
+
+    The optimal rule decays at the rate of the drift, the perceptron needs no decay, and the best decay for Hebb's rule
+    is sqrt(drift^2 + 4 drift/pi). Lines are stationary states of the equations, down to drifts that show the power
+    laws.
+    """
+    arrangement.check_parallel_axes("drift", theory, RULE_DRIFT_DECAY_KEYS)
+    figure, ax = make_figure(4.0)
+    drifts = np.geomspace(MIN_DRIFT, max(1.0, float(np.max(theory.drift))), DRIFT_LINE_POINTS)
+    states = {
+        rule: _solve_stationary_errors(theory, rule, drifts) for rule in dict.fromkeys(theory.rule.values.tolist())
+    }
+    keys = []
+    for index, (rule, line) in enumerate(states.items()):
+        ax.plot(drifts, line, color=get_curve_style(index)["color"])
+        keys.append(make_curve_handle(index, f"{get_kind_label(rule)}, {_get_suitable_decay(rule)[0]}"))
+        rule_errors = _select_and_check_rule_runs(simulation.eps_g.isel(t=-1, student=0), rule)
+        draw_seed_means(ax, rule_errors.drift, rule_errors, index)
+        _draw_small_drift_asymptote(ax, rule, drifts[-1])
+    ax.set(xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$", xlim=(0.8 * MIN_DRIFT, 1.3 * drifts[-1]))
+    _mark_equal_error_drift(ax, drifts, states)
+    set_log_axes(ax, "xy")
+    return add_title_and_legend(figure, simulation, keys, f"$t$ = {float(simulation.t[-1]):g}", columns=3)
+
+
+drift = PublishedFigure(
+    draw=draw_drift,
+    axes=(RULE_DRIFT_DECAY_AXIS,),
+    caption=(
+        r"Stationary generalization error of one student against the drift rate $\delta$ of the teacher; each rule has "
+        r"a suitable weight decay. Thin grey: power laws for small drifts. Dotted: drift at which Hebb's rule and the "
+        r"perceptron are equally good. Error bars smaller than the markers are not visible."
+    ),
+    lines_caption=r"Lines: stationary states of the order-parameter equations, $N\to\infty$.",
+)
+
+
+def _get_suitable_decay(rule: str) -> tuple[str, Callable[[Any], Any]]:
+    """Return the label of the decay that suits a rule, and the decay as a function of the drift."""
+    return SUITABLE_DECAYS_BY_RULE.get(rule, NO_DECAY_LABEL_AND_FUNCTION)
+
+
+def _draw_small_drift_asymptote(ax: Axes, rule: str, max_drift: float) -> None:
+    """Draw the small-drift asymptote of a rule, labelled with its amplitude."""
+    if rule not in SMALL_DRIFT_ASYMPTOTES:
+        return
+    amplitude, root, side = SMALL_DRIFT_ASYMPTOTES[rule]
+    ends = np.array([MIN_DRIFT, max_drift])
+    ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=NO_LEGEND_GID)
+    text_drift, height_drift = (
+        (MIN_DRIFT, 2 * MIN_DRIFT) if side == "bottom" else (2 * MIN_DRIFT, 2 * MIN_DRIFT)
+    )  # a label above the rising line needs more height
+    text = rf"${amplitude:.4f}\,\delta^{{1/{root}}}$"
+    ax.text(
+        1.05 * text_drift,
+        amplitude * height_drift ** (1 / root),
+        text,
+        color="0.4",
+        fontsize=SMALL_FONT_SIZE,
+        va=side,
+        gid=NO_LEGEND_GID,
+    )
+
+
+def _mark_equal_error_drift(ax: Axes, drifts: np.ndarray, errors_by_rule: dict[str, np.ndarray]) -> None:
+    """Mark the drift where the errors of Hebb's rule and the perceptron cross."""
+    if not set(RULES_WITH_CROSSING_ERRORS) <= errors_by_rule.keys():
+        return
+    excess = np.log(errors_by_rule["hebb"] / errors_by_rule["perceptron"])[::-1]
+    drift = float(np.exp(np.interp(0.0, excess, np.log(drifts)[::-1])))
+    draw_guide(ax, x=drift, text=rf"equal at $\delta={drift:.2g}$")
+
+
+def _solve_stationary_errors(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
+    """Solve for the stationary eps_g of a rule at each drift, with the suitable decay."""
+    together = {"drift": drifts.tolist(), "decay": _get_suitable_decay(rule)[1](drifts).tolist()}
+    return np.ravel(stationary(modify_scenario(theory, rule=rule, drift=None, decay=None, zip=together)).eps_g)
+
+
+def _select_and_check_rule_runs(runs: xr.DataArray, rule: str) -> xr.DataArray:
+    """Select the runs of a rule, and check their weight decay.
+
+    Raises `ConfigError` unless the runs have the suitable decay, to the digits of a config.
+    """
+    rule_runs = runs.isel({RULE_DRIFT_DECAY_AXIS: runs.rule.values == rule})
+    if not np.allclose(rule_runs.decay, _get_suitable_decay(rule)[1](rule_runs.drift), rtol=1e-3, atol=1e-12):
+        raise ConfigError(f'the figure "drift" requires the rule {rule} with the weight decay that suits it')
+    return rule_runs
+
+
+UNIT_COUNT_KEYS = ("M", "K")
+UNIT_COUNT_AXIS = "_".join(UNIT_COUNT_KEYS)
+TIME_LINE_POINTS = 60
+EQUAL_SURPLUS_UNITS_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
+DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
+
+
+def draw_noise_floor(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    r"""Draw the last error against K for each M, and the error against time for the smallest M.
+
+    With K = M or M + 1 units the error becomes stationary (`theory.noise_floor`). To first order in the learning rate
+    it is :math:`\eta\sigma^2(K - M + M/\sqrt3)/(2\pi)`. With more units noise slowly makes the surplus units different,
+    and the error falls below the unstable state with equal surplus units.
+    """
+    arrangement.check_parallel_axes("noise_floor", theory, UNIT_COUNT_KEYS)
+    floors = np.ravel(stationary_states.noise_floor(scenario_from_dataset(theory), stable=False))
+    units = sorted(set(theory.M.values.tolist()))
+    figure, (late, time_axes) = make_figure(3.6, 1, 2)
+    for index, M in enumerate(units):
+        columns = np.flatnonzero(theory.M.values == M)
+        _draw_final_errors(
+            late,
+            simulation.isel({UNIT_COUNT_AXIS: columns}),
+            theory.isel({UNIT_COUNT_AXIS: columns}),
+            floors[columns],
+            index,
+        )
+    columns = np.flatnonzero(theory.M.values == units[0])
+    times = [
+        _draw_error_against_time(
+            time_axes,
+            simulation.isel({UNIT_COUNT_AXIS: column}),
+            floors[column],
+            {"color": shade, "marker": CURVE_MARKERS[order]},
+        )
+        for order, (column, shade) in enumerate(zip(columns, make_shades(len(columns)), strict=True))
+    ]
+    _label_axes(late, time_axes, simulation, units[0])
+    marks = [
+        make_line_handle(f"$M$ = {M}", linestyle="none", **_get_unit_count_point_style(index))
+        for index, M in enumerate(units)
+    ]
+    return add_title_and_legend(figure, simulation, [*marks, *FLOOR_LEGEND_HANDLES, *times], "eta", "noise", columns=4)
+
+
+noise_floor = PublishedFigure(
+    draw=draw_noise_floor,
+    axes=(UNIT_COUNT_AXIS,),
+    caption=(
+        r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
+        r"student units, for teachers of $M$ units; dashes: equations at this time; crosses: the stationary state with "
+        r"equal surplus units, stable only for $K\leq M+1$; dotted: the error of this state to first order in the "
+        r"learning rate. (b) $\epsilon_g$ against $t$ for the smallest $M$; dashed: the same stationary state."
+    ),
+    lines_caption=r"Lines: equations, $N\to\infty$.",
+)
+
+
+def _get_unit_count_point_style(teacher_index: int) -> dict[str, Any]:
+    """Return the marker style of one M: hollow for the smallest M, full otherwise."""
+    return {**get_curve_style(teacher_index), "markerfacecolor": "white" if teacher_index == 0 else None}
+
+
+def _draw_final_errors(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
+    """Draw eps_g of one M at the last time, from runs, equations and the stationary state."""
+    K, M, style = runs.K.values, int(runs.M[0]), _get_unit_count_point_style(index)
+    ax.plot(K, DRAWN_ERROR_SCALE * floors, "x", color=THEORY_COLOUR, markersize=4, markeredgewidth=0.9, zorder=2)
+    dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}
+    ax.plot(K, DRAWN_ERROR_SCALE * theory.eps_g.isel(t=-1).values, color=style["color"], **dash)
+    draw_seed_means(ax, K, DRAWN_ERROR_SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index, **style)
+    rate = runs.eta.item() * runs.noise.item() ** 2 / (2 * np.pi)
+    ax.plot(
+        K,
+        DRAWN_ERROR_SCALE * rate * (K - M + M / np.sqrt(3)),
+        linestyle=":",
+        linewidth=0.9,
+        color=THEORY_COLOUR,
+        zorder=0,
+    )
+
+
+def _draw_error_against_time(ax: Axes, runs: xr.Dataset, floor: float, style: dict[str, Any]) -> Any:
+    """Draw eps_g of one K against time, and return its legend handle."""
+    t = runs.t.values[runs.t.values > 0]
+    times = np.geomspace(t[0], t[-1], TIME_LINE_POINTS).tolist()
+    line = solve(modify_scenario(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
+    ax.plot(line.t, DRAWN_ERROR_SCALE * line.eps_g, color=style["color"])
+    draw_guide(ax, y=DRAWN_ERROR_SCALE * floor, color=style["color"], **EQUAL_SURPLUS_UNITS_STYLE)
+    draw_seed_means(ax, t, DRAWN_ERROR_SCALE * runs.eps_g.sel(t=t), 0, **style)
+    return make_line_handle(f"$K$ = {int(runs.K)}", markerfacecolor="white", **style)
+
+
+def _label_axes(late: Axes, time_axes: Axes, simulation: xr.Dataset, M: int) -> None:
+    late.set(xlabel="student units $K$", ylabel=r"$\epsilon_g$ ($10^{-4}$)", ylim=(0, None))
+    late.set_title(f"$t$ = {float(simulation.t[-1]):g}")
+    late.set_xticks(sorted(set(simulation.K.values.tolist())))
+    time_axes.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)", title=f"$M$ = {M}")
+    set_log_axes(time_axes, "xy")
+
+
+FLOOR_LEGEND_HANDLES = (
+    make_line_handle("equal surplus units", marker="x", markersize=4, **EQUAL_SURPLUS_UNITS_STYLE),
+    make_line_handle(r"first order in $\eta$", linestyle=":", linewidth=0.9),
+)

@@ -1,1 +1,0 @@
-"""Figures of learners of stored examples."""
