@@ -97,7 +97,7 @@ class Quick:
 
 DEAR_EXAMPLES = {  # pages and docstrings
     "figures.compose",
-    "figures.overlay.draw",
+    "figures.overlay.describe_figure",
     "figures.panels.draw_panel",
     "own_data.md",
     "python.md",

@@ -214,7 +214,7 @@ def described(dataset):
 def record(name, scenario):
     """All that is recorded of a scenario."""
     return {
-        "config": scenario.config(),
+        "config": {name: value for name, value in scenario.config().items() if name != "figure"},  # which is only drawn
         "words": words(scenario),
         "simulation": described(simulate.run(scenario)),
         "theory": None if scenario.unsolved else described(theory.solve(scenario)),

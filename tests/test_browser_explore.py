@@ -16,7 +16,7 @@ import pytest
 from conftest import quick_environment, statmech
 
 import theory
-from figures.interactive.chart_style import ChartTheme
+from figures.interactive.axes_and_theme import ChartTheme
 from figures.style import CURVE_COLOURS
 from statmech.config import config_files
 from statmech.stores import zarr_store

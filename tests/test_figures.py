@@ -15,21 +15,19 @@ import figures
 import simulate
 import theory
 from figures import (
-    FIGURES_BY_KIND,
-    SCENARIO_KINDS_BY_OVERLAY,
+    OVERLAY,
     captions,
     curves,
-    films,
     inspection,
     labels,
     legends,
-    overlay,
+    list_figures_by_kind,
     style,
 )
-from figures.classification import concept_bars
-from figures.interactive.chart_axes import compute_y_limits
-from figures.published.online import fluctuations, noise_optimal
-from figures.published.stored_examples import version_space
+from figures.classification.concepts import draw_concept_bars
+from figures.interactive.axes_and_theme import compute_y_limits
+from figures.matplotlib_drawing import encode_gif, save_film
+from figures.published import fluctuations, optimal_rules, version_space
 from statmech import (
     Boosting,
     ConfigError,
@@ -49,6 +47,7 @@ from theory.solutions import cache_theory_lines
 
 pytestmark = pytest.mark.quick  # of claims about what is drawn, and about equations
 
+FIGURES_BY_KIND = list_figures_by_kind()
 NAMES = list(dict.fromkeys(name for figures_of in FIGURES_BY_KIND.values() for name in figures_of))
 BOTH = ["eta=[1, {optimal: {segments: 2}}]", "protocol={optimal: {segments: 2}}"]
 TINY = ["N=40", "seeds=4", "t=0.5,2"]
@@ -127,26 +126,25 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "noise_optimal": [f"zip={{{FLIPS}}}", "N=40", "seeds=4", "t=2"],
     "drift": [f"zip={{{RATES}}}", "N=40", "seeds=4", "t=2"],
     "sgd_power_law": [f"inputs=[{POWER_LAWS}]", "N=40", "seeds=4", "t=0.1,1,5"],
+    "curriculum": ["N=40", "seeds=4", "t=0,5,12"],
     "clusters_online": ["N=40", "seeds=4", "t=0,1,5"],
-    "study_overlay": ["folds=2", "classifier=tree,attentive", "data=votes"],
 }
 
 
 FEWER = {  # places of lines that are solved one by one
     "aligned": {"TEACHER_PART_POINTS": 41},
     "random_features": {"WIDTH_LINE_POINTS": 41, "WIDTH_PEAK_FACTORS": 10 ** np.linspace(-0.1, 0.1, 21)},
-    "logistic_threshold": {"SOLVED_POINTS": 12, "THRESHOLD_FACTORS": 10 ** np.linspace(-0.12, 0.12, 9)},
     "noise_optimal": {"FLIP_LINE_POINTS": 8},
     "drift": {"DRIFT_LINE_POINTS": 8},
     "plateau_spread": {"SPREAD_LINE_POINTS": 8},
 }
-UPDATES = ("minover_updates", "minover_noise")  # whose configs count updates
+UPDATES = ("minover_updates", "minover_c")  # whose configs count updates
 
 
 def tiny(name):
     """A small scenario that a figure can draw."""
     if name in OWN:
-        return load(name if name in list_shipped_configs() else "votes", OWN[name])
+        return load(name, OWN[name])
     if name in FIGURES_BY_KIND["rule"]:
         config = name if name in list_shipped_configs() else "variety"
         return load(config, [*TINY, *([] if config == "variety" else ["K=1,2"])])
@@ -155,27 +153,27 @@ def tiny(name):
             return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
         return load("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"])
     small = {
-        "boundary": ["N=30", "seeds=2", "walks=20"],
+        "boundary": ["N=30,40,55,70,90" if name == "stopping_law" else "N=30", "seeds=2", "walks=20"],
         "attention": ["N=30", "seeds=2", "t=0.2,0.5", "error_rate=0.05,0.3"],
     }
     for choice in small:
         if name in FIGURES_BY_KIND[choice]:
-            return load({"stopping_overlay": "stopping_law"}.get(name, name), small[choice])
+            return load(name, small[choice])
     if name == "proof":
         return load("proof", ["N=10", "seeds=2", "alpha=2"])
-    config = {"minover_noise": "minover_c", "stored_overlay": "capacity"}.get(name, name)
     stored = ["N=10", "seeds=4", "alpha=1,2", "updates=5,30" if name in UPDATES else "epochs=5,30"]
-    return load(config, [*stored, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
+    return load(name, [*stored, *(["sweeps=20", "votes=5"] if name == "stored_curves" else [])])
 
 
 @pytest.mark.slow
-def test_every_figure_but_the_overlays_has_a_config_and_every_config_a_figure():
+def test_every_figure_but_the_overlay_has_a_config_and_every_config_a_figure():
     every = {name: load(name) for name in list_shipped_configs()}
-    own = {name for name, scenario in every.items() if isinstance(scenario.figure, Composition)}
-    drawn = {figures.choose_figure(every[name].figure, name, every[name].CHOICE) for name in every.keys() - own}
-    assert drawn == set(NAMES) - set(SCENARIO_KINDS_BY_OVERLAY)
-    for name in set(NAMES) - set(SCENARIO_KINDS_BY_OVERLAY):
-        assert figures.import_figure_module(name).__doc__
+    drawn = [figures.choose_figure(scenario.figure, name, scenario.CHOICE) for name, scenario in every.items()]
+    described = {figure.name for figure in drawn if isinstance(figure, Composition)}
+    coded = {figure for figure in drawn if isinstance(figure, str)}
+    assert described | coded == set(NAMES) - {OVERLAY}
+    assert all(figures.get_published_figure(name).draw.__doc__ for name in coded)
+    assert not any(figures.get_published_figure(name) for name in described)
 
 
 QUICK = ("stopping_law",)
@@ -197,7 +195,7 @@ def to_a_thousandth(picture):
 )
 def test_a_figure_draws_from_a_tiny_config(name, tmp_path, data_folder, monkeypatch):
     for constant, value in FEWER.get(name, {}).items():
-        monkeypatch.setattr(figures.import_figure_module(name), constant, value)
+        monkeypatch.setitem(figures.get_published_figure(name).draw.__globals__, constant, value)
     scenario = tiny(name)
     simulation, solution = simulate.run(scenario), None if scenario.on_data else theory.solve(scenario)
     before, given = dict(mpl.rcParams), [None if it is None else it.copy(deep=True) for it in (simulation, solution)]
@@ -244,22 +242,22 @@ def test_the_version_space_needs_three_dimensions_and_strengths():
 def test_a_film_is_written_beside_its_figure_and_is_the_same_each_time(tmp_path):
     scenario = tiny("version_space")
     results = Results(scenario, simulate.run(scenario), theory.solve(scenario))
-    [file] = films.save_film("version_space", results, tmp_path / "version_space")
+    [file] = save_film(figures.get_film_frames("version_space", results), tmp_path / "version_space")
     assert file.name == "version_space.gif"
-    assert films.encode_gif(films.get_film_frames("version_space", results)) == file.read_bytes()
+    assert encode_gif(figures.get_film_frames("version_space", results)) == file.read_bytes()
     with Image.open(file) as picture:
         assert picture.n_frames == 6 + 3  # examples, then updates
-    assert films.save_film("minover", results, tmp_path / "none") == []
+    assert figures.get_film_frames("minover", results) is None
 
 
 @pytest.mark.slow
 def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
-    scenario = load("variety", ["eta=0.5,1", "N=20", "seeds=2", "t=1,2"])
-    assert figures.draw_with_fallback("variety", computed(scenario)).name == "overlay"
-    assert figures.choose_figure(None, "", "rule") == "overlay"
-    assert figures.choose_figure(None, "variety", "rule") == "variety"
-    stored = load("minover_c", ["N=10", "seeds=2", "alpha=1", "omega=1", "learner=adatron,minover"])
-    assert figures.draw_with_fallback("minover_noise", computed(stored)).name == "stored_overlay"
+    scenario = load("advantage", ["eta=0.5,1", "K=2", "N=20", "seeds=2", "t=1,2"])
+    drawn = figures.draw_with_fallback("advantage", computed(scenario))
+    assert (drawn.name, drawn.reason) == (OVERLAY, "the figure advantage cannot show the axis eta")
+    assert figures.choose_figure(None, "", "rule") == OVERLAY
+    assert figures.choose_figure(None, "advantage", "rule") == "advantage"
+    assert figures.choose_figure(None, "variety", "rule").name == "variety"
 
 
 @pytest.fixture
@@ -298,20 +296,21 @@ FOREIGN = {  # results of the kind of a figure, but not those that it is drawn o
 @pytest.mark.parametrize("choice", FOREIGN)
 def test_a_figure_that_cannot_show_results_of_its_kind_is_replaced_by_the_overlay(choice, lines_once, data_folder):
     for results in map(computed, FOREIGN[choice]):
-        for name in set(FIGURES_BY_KIND[choice]) - set(SCENARIO_KINDS_BY_OVERLAY):
+        for name in set(FIGURES_BY_KIND[choice]) - {OVERLAY}:
             drawn = figures.draw_with_fallback(name, results)
-            assert drawn.name == (figures.get_overlay_name(choice) if drawn.reason else name)
+            assert drawn.name == (OVERLAY if drawn.reason else name)
             assert not re.search(r"\((Key|Index|Value)Error", drawn.reason), drawn.reason
 
 
 def test_a_figure_that_fails_on_results_is_replaced_by_the_overlay_and_says_why(monkeypatch):
     results = computed(Scenario(rule="hebb", N=20, t=[1, 2], seeds=2))
-    assert figures.draw_with_fallback("variety", results)[::2] == ("variety", "")
-    monkeypatch.setattr("figures.published.online.variety.draw", lambda simulation, theory: simulation["lost"])
-    name, figure, reason = figures.draw_with_fallback("variety", results)
+    assert figures.draw_with_fallback("optimal", results)[::2] == ("optimal", "")
+    failing = replace(optimal_rules.optimal, draw=lambda simulation, theory: simulation["lost"])
+    monkeypatch.setattr(optimal_rules, "optimal", failing)
+    name, figure, reason = figures.draw_with_fallback("optimal", results)
     assert name == "overlay"
     assert len(figure.axes) > 1
-    assert reason.startswith("the figure variety cannot show these results (KeyError: ")
+    assert reason.startswith("the figure optimal cannot show these results (KeyError: ")
     assert "lost" in reason
 
 
@@ -370,7 +369,7 @@ def test_no_axis_shows_what_a_comparison_calls_rounding(value):
     scenario = Scenario(rule="hebb", N=20, t=[1, 2, 3], seeds=2)
     runs = value + np.array([[1e-16, 2e-14, 3e-12], [0.0, 1e-14, 1e-12]])
     means = xr.Dataset({"eps_g": (("seed", "t"), runs)}, {"t": list(scenario.t)})
-    [ax] = overlay.draw(Results(scenario, means)).axes
+    [ax] = figures.draw(OVERLAY, Results(scenario, means)).axes
     curve = curves.Curve("", np.array(scenario.t), runs.mean(axis=0), np.full(3, 1e-12))
     for low, high in (ax.get_ylim(), compute_y_limits([curve], False, False)):
         assert (low, high) == pytest.approx((value - curves.EQUAL_LIMITS_MARGIN, value + curves.EQUAL_LIMITS_MARGIN))
@@ -391,7 +390,7 @@ def test_boosting_along_one_value_of_s_and_P_and_along_others_still_draws():
     one = load("boosting", ["N=6", "seeds=1", "s=3", "P=50", "tests=500"])
     figures.draw("boosting", simulate.run(one), theory.solve(one))
     other = load("boosting", ["N=6", "seeds=2", "s=3", "P=50", "tests=500", "discount=0,0.5,1"])
-    assert figures.draw_with_fallback("boosting", computed(other)).name == "boosting_overlay"
+    assert figures.draw_with_fallback("boosting", computed(other)).name == OVERLAY
 
 
 def overlapping(figure):
@@ -412,7 +411,7 @@ def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes
     X = rng.choice(["$much_", "a long word for little"], (200, 12)).astype(object)
     y = rng.integers(0, classes, 200)
     model = SparsePerceptron(stages=25, discount=1.0).fit(X, y)
-    figure = concept_bars.draw(model, max_bars=25)
+    figure = draw_concept_bars(model, max_bars=25)
     widths = [bar.get_width() for bar in figure.axes[0].patches]
     assert len(widths) == min(25, model.n_weights_)
     assert max(map(abs, widths)) == pytest.approx(max(term.weight for term in model.terms_))
@@ -420,7 +419,7 @@ def test_a_concept_is_drawn_with_one_bar_per_conjunction_and_no_overlaps(classes
     assert overlapping(figure) == []
     assert all(file.stat().st_size > 5000 for file in style.save_figure(figure, tmp_path / "concept"))
     with pytest.raises(ValueError, match="no bars to draw"):
-        concept_bars.draw([])
+        draw_concept_bars([])
 
 
 def test_a_figure_of_the_other_kind_is_refused():
@@ -436,7 +435,7 @@ def test_a_figure_that_cannot_be_drawn_is_refused_by_name():
     with pytest.raises(ConfigError, match='Did you mean "adatron_ensemble"'):
         figures.draw("adatron", simulation, solution)
     with pytest.raises(ConfigError, match="cannot show the axis eta"):
-        figures.draw("hebb_ensemble", simulation, solution)
+        figures.draw("advantage", simulation, solution)
     figures.draw("hebb_ensemble", simulation.sel(eta=1), solution.sel(eta=1))
 
 
@@ -547,8 +546,8 @@ def test_the_caption_and_the_report_name_the_band(corrected):
     assert said in labels.plain_from_latex(captions.make_caption(corrected, "overlay"))
     assert html_report._describe_bands(corrected) == f"{said}; of the vote without bias, which has no equation"
     shown = report_charts.charts(corrected)
-    assert [label for label, _, _ in shown.legend] == ["η = 0.5", "η = 1", "N = 20", "N = 500"]
-    titles = {chart.name for one in shown.sets for chart in one.charts}
+    assert [label for label, *_ in shown.legend] == ["η = 0.5", "η = 1", "N = 20", "N = 500"]
+    titles = {chart.name for charts in shown.sets for *_, chart in charts}
     assert not any("std" in title or "bias" in title for title in titles)
 
 
@@ -602,7 +601,7 @@ def test_fluctuations_times_N_lie_on_one_line_that_tends_to_the_constant_of_late
 @pytest.mark.slow
 def test_the_limits_of_noise_are_approached_and_cross_at_one_quarter():
     """Solid lines against the equations at a late time, where the optimal rule and Hebb's have reached their powers."""
-    from figures.published.online.noise_optimal import compute_scaled_error_limit
+    from figures.published.optimal_rules import compute_scaled_error_limit
 
     flips, t = [0.0, 0.1, 0.25], 1e6
     start = {"length": 0.2, "R": 0.2}
@@ -644,7 +643,7 @@ def test_a_caption_states_the_range_of_many_parallel_values_in_any_order():
 def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     """The length of a noisy AdaTron reaches eta/2 in every run: its spread of order 1/sqrt(N) vanishes."""
     pytest.importorskip("bokeh")
-    from figures.explorer import page_charts
+    from figures.explorer import chart_content
 
     noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 2, 5, 20], corrections=True)
     solved = Results(noisy, None, theory.solve(noisy))
@@ -653,15 +652,15 @@ def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     assert np.isfinite(curves.make_curve("eps_g", "", None, solved.theory, x="t").band).all()
     said = "none where terms beyond order 1/N are not small"
     assert said in legends.describe_bands(solved)
-    assert said in page_charts.format_chart_caption(solved, ("t",))
+    assert said in chart_content.format_chart_caption(solved, ("t",))
 
 
 @pytest.mark.slow
 def test_a_band_says_nothing_of_gaps_where_there_are_none(corrected):
-    from figures.explorer import page_charts
+    from figures.explorer import chart_content
 
     assert legends.UNRESOLVED_BAND_NOTE not in legends.describe_bands(corrected)
-    assert legends.UNRESOLVED_BAND_NOTE not in page_charts.format_chart_caption(corrected, ("t",))
+    assert legends.UNRESOLVED_BAND_NOTE not in chart_content.format_chart_caption(corrected, ("t",))
 
 
 @pytest.mark.parametrize("name", ["drift", "noise_optimal"])
@@ -673,7 +672,7 @@ def test_a_figure_of_parallel_axes_says_that_it_needs_them(name):
 
 @pytest.mark.slow
 def test_one_rule_at_one_fraction_of_flips_is_drawn_by_the_overlay(monkeypatch):
-    monkeypatch.setattr(noise_optimal, "FLIP_LINE_POINTS", 8)
+    monkeypatch.setattr(optimal_rules, "FLIP_LINE_POINTS", 8)
     t0 = [{"t0": time} for time in (0.1, 0.15, 0.2)]
     zipped = {"rule": ["perceptron"] * 3, "assumed_flip": [0] * 3, "flip": [0.3] * 3, "schedule": t0}
     results = run(tiny("noise_optimal"))

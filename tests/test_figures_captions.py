@@ -9,7 +9,7 @@ import pytest
 from small import SMALL
 
 from figures import captions, labels
-from statmech import Clusters, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples
+from statmech import Clusters, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples, run
 from statmech.parameters.parameter_fields import get_parameters
 
 # keys that say how numbers are computed, or what else is recorded
@@ -88,3 +88,16 @@ def test_a_long_axis_is_stated_by_its_range_and_inputs_by_their_parameters():
     text = parameters(Scenario(rule="hebb", inputs=laws, t=list(range(1, 11))))
     assert "t = 1 to 10 (10 values)" in text
     assert "inputs: power law (decay 1.5, teacher decay 1.5), power law (decay 1.5, teacher decay 2.5)" in text
+
+
+def test_a_caption_names_derived_variables_and_a_command_that_can_be_run():
+    section = {
+        "derive": {"gain": {"formula": "100 * (1 - eps_g_majority_vote / eps_g)", "symbol": "gain (%)"}},
+        "panels": [{"x": "R", "y": "q"}, {"y": "gain", "guides": [{"y": 0}]}],
+    }
+    results = run(Scenario(rule="hebb", K=3, N=50, t=[1, 2], seeds=2, figure=section))
+    text = captions.make_caption(results, results.scenario.figure)
+    assert text.startswith("Online ensemble: (a) $q$ against $R$; (b) gain (%) against $t$ (steps / $N$). Rule")
+    assert text.endswith("`statmech figure RESULTS`.")
+    other = results.scenario.figure.model_copy(update={"series": ("K",)})
+    assert captions.make_caption(results, other).endswith("`statmech figure RESULTS --series K`.")

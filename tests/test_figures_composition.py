@@ -10,7 +10,7 @@ import figures
 import simulate
 import statmech
 import theory
-from figures import arrangement, captions, curves, derived_data, measured_points
+from figures import arrangement, captions, curves, derived_data, overlay
 from figures.inspection import find_figure_faults
 from figures.panels import make_panel_grid
 from statmech import ConfigError, Inference, Network, Risk, Scenario, StoredExamples
@@ -161,8 +161,8 @@ def test_results_may_have_a_single_value_of_x_beside_others(losses):
     single = computed(Risk(loss="logistic", N=20, alpha=2, lam=0.1, seeds=3))
     figure = figures.compose({"curves": losses, "one": single}, Composition(y="eps_g", x="alpha"))
     assert [len(line.get_xdata()) for line in points(figure.axes[0])] == [4, 4, 1]
-    with pytest.raises(ConfigError, match="alpha has a single value, and an axis needs several"):
-        figures.compose(single, Composition(y="eps_g", x="alpha"))
+    [ax] = figures.compose(single, Composition(y="eps_g", x="alpha")).axes
+    assert [line.get_xydata().tolist() for line in points(ax)] == [[[2, single.simulation.eps_g.mean().item()]]]
 
 
 def test_a_ratio_is_to_theory_where_theory_has_the_divisor(losses):
@@ -246,19 +246,16 @@ def test_a_file_of_points_that_is_not_right_is_refused(content, said, tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigError, match=said):
-        measured_points.read_points(file)
+        overlay.read_points(file)
 
 
 WRONG = {
     "y of no kind": ({"y": "eps_gg"}, '"eps_gg" is not a variable of these results. Did you mean "eps_g"?'),
     "y without a value": ({"y": "R_bayes"}, None),
     "y that is a flag": ({"y": "converged"}, "converged is not a number"),
-    "x of one value": (
-        {"x": "lam"},
-        "lam has a single value, and an axis needs several; axes with several: loss, alpha",
-    ),
+    "x of one value": ({"x": "lam"}, None),
     "x of no kind": ({"x": "alphas"}, '"alphas" is not an axis or a variable of these results. Did you mean "alpha"?'),
-    "series of one value": ({"series": "flip"}, "flip has a single value, so nothing distinguishes its curves"),
+    "series of one value": ({"series": "flip"}, None),
     "series along x": ({"x": "alpha", "series": "alpha"}, "alpha lies along x"),
     "split in series": ({"series": "loss", "split": "loss"}, "loss is among the series"),
     "divisor of no kind": ({"over": "R_baies"}, 'Did you mean "R_bayes"?'),
@@ -292,7 +289,8 @@ def test_a_composition_is_a_key_of_a_config_which_the_folder_remembers(tmp_path)
     scenario = Risk(loss=["square", "hinge"], alpha=[1, 2], figure=wish)
     assert scenario.config()["figure"] == wish
     assert Risk(**scenario.config()) == scenario
-    assert figures.choose_figure(scenario.figure, "ensemble", "loss") == Composition(**wish)
+    assert figures.choose_figure(scenario.figure, "", "loss") == Composition(**wish)
+    assert figures.choose_figure(scenario.figure, "clusters", "loss") == Composition(**wish, name="clusters")
     with pytest.raises(statmech.ScenarioError, match=r'figure\.serie: "serie" is not a key .* Did you mean "series"'):
         Risk(loss="square", alpha=1, figure={"serie": "loss"})
     section = statmech.Risk.make_schema()["$defs"]["Composition"]["properties"]

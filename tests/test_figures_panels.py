@@ -92,13 +92,13 @@ def test_split_gives_a_panel_per_position_with_its_title_and_one_label_per_row(r
 
 
 def test_a_column_of_panels_names_its_axis_once_and_each_variable_with_strips_too(results):
-    from figures.overlay import draw
+    from figures import draw
     from figures.panels import is_residual_strip
     from figures.style import use_medium
 
     for residuals in (False, True):
         with use_medium("pre", residuals):
-            axes = draw(results).axes
+            axes = draw("overlay", results).axes
         shown = [ax for ax in axes if not is_residual_strip(ax)]
         assert len(shown) > 1
         assert all(ax.get_ylabel() for ax in shown)

@@ -47,7 +47,7 @@ def test_a_command_of_a_page_is_valid(command):
     assert name in subcommands()
     assert config in list_shipped_configs()
     scenario = load(config, overrides)
-    assert figures.choose_figure(scenario.figure, config, scenario.CHOICE) not in figures.SCENARIO_KINDS_BY_OVERLAY
+    assert figures.choose_figure(scenario.figure, config, scenario.CHOICE) != figures.OVERLAY
 
 
 EXERCISE = re.compile(r"`statmech run (\w+)[^`]*` \| \[[^\]]+\]\(gallery/(\w+)\.md\)$")

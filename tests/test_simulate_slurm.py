@@ -206,7 +206,7 @@ SWEEP = {
     "learner": ["hebb", "max_stability"],
     "N": [50, 70],
     "alpha": 1.0,
-    "figure": "stored_overlay",
+    "figure": "overlay",
 }  # compiles nothing
 
 

@@ -266,7 +266,7 @@ def test_a_line_is_drawn_from_the_weights_that_were_learnt(name):
 
 
 def test_the_margin_in_the_plane_is_that_of_the_classifier():
-    from figures.classification import boundaries
+    from figures.classification.perceptrons import _compute_margin
     from simulate.classification.cross_validation import fit_plane_model
     from statmech.inputs.data_sets import load_data_set
 
@@ -274,7 +274,7 @@ def test_the_margin_in_the_plane_is_that_of_the_classifier():
         plane, points = Study(classifier="perceptron", data=data, plane=True, folds=2), load_data_set(data)
         model, scale = fit_plane_model(plane, next(plane.cells()), 0)
         expected = scale * simulate.margin(model, points.X / scale, points.y)
-        drawn = boundaries._compute_margin(model.coef_[0] / scale, float(model.intercept_[0]), points)
+        drawn = _compute_margin(model.coef_[0] / scale, float(model.intercept_[0]), points)
         assert drawn == pytest.approx(expected) if expected > 0 else np.isnan(drawn)
 
 

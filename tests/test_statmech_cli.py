@@ -17,14 +17,14 @@ import xarray as xr
 from conftest import quick_environment
 from conftest import statmech as exit_code
 
-from figures import FIGURES_BY_KIND
+from figures import list_figures_by_kind
 from statmech import Scenario, __version__, load_results
 from statmech.cli import main, run_steps
 from statmech.cli.command_group import app
 from statmech.cli.options_and_jobs import SimulateOptions
 from statmech.cli.run_steps import execution_from_options
-from statmech.config.config_files import list_shipped_configs, read_config_description
-from statmech.config.shipped_configs import CONFIGS_BY_QUESTION
+from statmech.config.config_files import list_shipped_configs
+from statmech.config.shipped_configs import group_configs_by_question, read_shipped_configs
 from statmech.errors import ConfigError
 from statmech.keys.scenario import SCENARIOS
 from statmech.stores import zarr_store
@@ -337,11 +337,12 @@ def test_an_event_is_a_sentence_that_names_the_parameters(event, message):
 
 def test_every_shipped_config_is_listed_once_with_a_line_below_its_question(capsys):
     groups = [group.splitlines() for group in answer(capsys, "configs").stdout.split("\n\n")]
-    assert {heading: tuple(line.split()[0] for line in lines) for heading, *lines in groups} == CONFIGS_BY_QUESTION
+    by_question, shipped = group_configs_by_question(), read_shipped_configs()
+    assert {heading: [line.split()[0] for line in lines] for heading, *lines in groups} == by_question
     names = {line.split()[0]: line for _, *lines in groups for line in lines}
-    assert sorted(name for of in CONFIGS_BY_QUESTION.values() for name in of) == sorted(names) == list_shipped_configs()
-    assert all(line.endswith(read_config_description(name)) and line[-1] in ".?" for name, line in names.items())
-    assert len({line.index(read_config_description(name)) for name, line in names.items()}) == 1
+    assert sorted(name for of in by_question.values() for name in of) == sorted(names) == list_shipped_configs()
+    assert all(line.endswith(shipped[name].figure.title) and line[-1] in ".?" for name, line in names.items())
+    assert len({line.index(shipped[name].figure.title) for name, line in names.items()}) == 1
 
 
 def test_run_without_a_config_lists_the_shipped_ones(capsys):
@@ -397,7 +398,7 @@ def test_info_and_schema_and_figures_answer(capsys):
     for kind in json.loads(answer(capsys, "schema").stdout)["anyOf"]:
         assert set(kind["properties"]) & set(SCENARIOS)
     listed = answer(capsys, "figure", "--list").stdout
-    assert all(name in listed for figures_of in FIGURES_BY_KIND.values() for name in figures_of)
+    assert all(name in listed for figures_of in list_figures_by_kind().values() for name in figures_of)
 
 
 def test_help_needs_no_numerics():

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from statmech import Scenario
-from statmech.config.config_files import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load, read_config_description
+from statmech.config.config_files import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load
+from statmech.config.shipped_configs import read_shipped_config
 from statmech.errors import ConfigError, format_unknown_name
 from statmech.keys.scenario import SCENARIOS, get_kinds
 from statmech.kinds.selection_and_vocabulary import get_kind_name, scenario_from
@@ -366,7 +367,7 @@ def test_a_distant_name_is_not_suggested():
 
 def test_every_shipped_config_has_a_description_of_one_line():
     for name in list_shipped_configs():
-        assert 20 < len(read_config_description(name)) < 130, name
+        assert 20 < len(read_shipped_config(name).figure.title) < 130, name
 
 
 @pytest.mark.parametrize(

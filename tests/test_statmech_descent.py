@@ -308,7 +308,7 @@ def test_a_curvature_is_bounded_as_a_loss_states():
 def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lines_in_the_colour_of_the_loss():
     pytest.importorskip("bokeh")
     from figures import curves as series
-    from figures.explorer.page_charts import format_chart_caption
+    from figures.explorer.chart_content import format_chart_caption
     from figures.interactive.chart import Chart
 
     scenario = Descent(descent="gradient", loss=["square", "exponential"], alpha=3, flip=0.1, eta=0.01, epochs=[1, 5])

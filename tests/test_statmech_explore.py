@@ -508,14 +508,14 @@ def test_a_step_of_a_drag_replaces_data_and_no_models(page, monkeypatch):
     calls = []
     recompute = DocumentModelManager.recompute
     monkeypatch.setattr(DocumentModelManager, "recompute", lambda self: calls.append(self) or recompute(self))
-    before = page.charts.grid.charts["eps_g_majority_vote"].curves["theory"].data["y"]
+    before = page.charts.charts["eps_g_majority_vote"].curves["theory"].data["y"]
     page.source.sliders["eta"].value = 0.55
     page.source.x.value = "K"  # other axes need other charts
     assert calls
     calls.clear()
     for eta in (0.6, 0.65):
         page.source.sliders["eta"].value = eta
-    assert page.charts.grid.charts["eps_g_majority_vote"].curves["theory"].data["y"] != before
+    assert page.charts.charts["eps_g_majority_vote"].curves["theory"].data["y"] != before
     assert not calls
 
 
@@ -582,19 +582,19 @@ def test_the_band_of_one_run_follows_N_and_nothing_is_solved_for_it():
 @pytest.mark.slow
 @WARNED
 def test_the_switch_of_the_band_adds_it_to_the_charts_and_to_the_link(page):
-    chart = page.charts.grid.charts["eps_g_majority_vote"]
+    chart = page.charts.charts["eps_g_majority_vote"]
     assert chart.curves["bands"].data["x"] == []
     page.charts.variables.value = ["eps_g"]
     page.source.sliders["N"].value = 100
     page.source.band.value = True
-    [wide, *_] = page.charts.grid.charts["eps_g"].curves["bands"].data["y"]
+    [wide, *_] = page.charts.charts["eps_g"].curves["bands"].data["y"]
     page.source.sliders["N"].value = 10_000
-    [narrow, *_] = page.charts.grid.charts["eps_g"].curves["bands"].data["y"]
+    [narrow, *_] = page.charts.charts["eps_g"].curves["bands"].data["y"]
     width = [np.subtract(y[-1], y[0]) for y in (wide, narrow)]  # of the first place: the band runs there and back
     assert width[0] / width[1] == pytest.approx(10, rel=1e-9)
     assert settings.read(settings.format_query(page.source.view)).config["corrections"] is True
     page.source.band.value = False
-    assert page.charts.grid.charts["eps_g"].curves["bands"].data["x"] == []
+    assert page.charts.charts["eps_g"].curves["bands"].data["x"] == []
     assert "corrections" not in page.source.view.config
 
 
@@ -623,7 +623,7 @@ def words_on(page):
     lists += [menu.menu for menu in live.menus if menu.menu.visible]
     yield from (word for menu in lists for word in menu.options)
     yield from (slider.label for slider in live.sliders.values() if slider.visible)
-    yield from (curve.label for curves in page.charts.grid.shown.values() for curve in curves)
+    yield from (curve.label for chart in page.charts.charts.values() for curve in chart.shown)
     yield live.values.value
     if page.message.visible:
         yield html.unescape(page.message.object)

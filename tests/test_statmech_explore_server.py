@@ -233,7 +233,7 @@ def test_the_token_opens_the_page_and_its_cookie_all_the_rest(alone):
     remembered = {"Cookie": headers["set-cookie"].partition(";")[0], "Host": f"localhost:{alone.port}"}
     assert alone.get(STATIC, **remembered)[0] == 200
     assert alone.get("/", **remembered)[0] == 200  # reloaded
-    assert alone.get(alone.shown)[0] == 200  # the same link again
+    assert alone.get(f"{alone.shown}&rule=a?b")[0] == 200  # the same link again, with a second question mark
     joining = re.search(r'"token":"([^"]+)"', body)[1]
     with alone.joined(joining) as status:
         assert status == 101

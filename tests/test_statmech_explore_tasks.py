@@ -51,8 +51,8 @@ def protocol(page, name):
 @pytest.mark.slow
 def test_the_switch_is_dragged_and_both_errors_and_the_shares_below_them_change_there(opened):
     page = opened("replay", ["t={linspace: [0, 100, 5]}"])
-    errors, shares = (page.charts.grid.charts[name] for name in ("eps_g", "task_share"))
-    assert [curve.label for curve in page.charts.grid.shown["eps_g"]] == ["task = 1", "task = 2"]
+    errors, shares = (page.charts.charts[name] for name in ("eps_g", "task_share"))
+    assert [curve.label for curve in page.charts.charts["eps_g"].shown] == ["task = 1", "task = 2"]
     assert shares.figure.x_range is errors.figure.x_range
     assert errors.log_y
     assert not shares.log_y  # a share may be 0
@@ -62,7 +62,7 @@ def test_the_switch_is_dragged_and_both_errors_and_the_shares_below_them_change_
         assert first[x < switch].min() == 1
         assert first[x > switch + 1].max() == 0
         assert x[first == 1].max() == x[first == 0].min()  # a step
-        error = page.charts.grid.shown["eps_g"][0]
+        error = page.charts.charts["eps_g"].shown[0]
         assert error.theory_x[error.theory.argmin()] == pytest.approx(switch, abs=1)
 
 
@@ -73,7 +73,7 @@ def test_a_protocol_has_its_own_sliders_and_keys(opened):
     assert [slider.label for slider in protocol(page, "replay")] == ["fraction"]
     assert live.scenario.config()["protocol"] == {"replay": 0.1}
     protocol(page, "replay")[0].value = 0.3
-    assert page.charts.grid.shown["task_share"][0].theory[-1] == pytest.approx(0.3)
+    assert page.charts.charts["task_share"].shown[0].theory[-1] == pytest.approx(0.3)
     assert settings.read(settings.format_query(live.view)).config["protocol"] == {"replay": 0.3}
     assert not protocol(page, "interleaved")
     assert not live.sliders["switch"].visible
@@ -90,7 +90,7 @@ def test_a_protocol_without_sliders_stays_as_it_was_written(opened):
     page = opened("replay", ["protocol={blocks: [0, 40, 80]}", "switch=null", "t=0,50,100"])
     assert page.source.menus[1].menu.value == "as given"
     assert page.source.scenario.config()["protocol"] == {"blocks": [0, 40, 80]}
-    x, second = (page.charts.grid.shown["task_share"][1].theory_x, page.charts.grid.shown["task_share"][1].theory)
+    x, second = (page.charts.charts["task_share"].shown[1].theory_x, page.charts.charts["task_share"].shown[1].theory)
     np.testing.assert_array_equal(second, (x >= 40) & (x < 80))
 
 
@@ -144,7 +144,7 @@ def control(page, name, form):
 @pytest.mark.slow
 def test_a_function_of_time_stays_in_force_and_its_step_is_dragged_below_the_errors(opened, tmp_path):
     page = opened("curriculum", ["N=100", "t={linspace: [0, 20, 5]}"])
-    live, charts = page.source, page.charts.grid
+    live, charts = page.source, page.charts
     assert [*charts.charts] == ["eps_g", "flip_of_t"]
     assert charts.charts["flip_of_t"].figure.x_range is charts.charts["eps_g"].figure.x_range
     falls, rises = ({"at": [0, 10], "is": [one, 0.2 - one]} for one in (0.2, 0))
@@ -156,7 +156,7 @@ def test_a_function_of_time_stays_in_force_and_its_step_is_dragged_below_the_err
     step = control(page, "flip", "step")
     step["step at t"].value = 5
     page._show_config_and_equations()
-    curve = page.charts.grid.shown["flip_of_t"][0]
+    curve = page.charts.charts["flip_of_t"].shown[0]
     assert curve.theory_x[curve.theory == 0].min() == 5
     assert curve.theory_x[curve.theory == 0.2].max() == pytest.approx(5, abs=0.5)
     assert settings.read(settings.format_query(live.view)).config["flip"] == {"at": [0, 5], "is": [0.2, 0]}
@@ -174,7 +174,7 @@ def test_a_key_that_changes_with_time_lies_along_x_as_a_number(opened):
     before = page.source.scenario
     page.source.x.value = "flip"
     assert not page.source.controls["flip"].menu.visible
-    assert page.charts.grid.charts["eps_g"].figure.xaxis.axis_label == "$$p_f$$"
+    assert page.charts.charts["eps_g"].figure.xaxis.axis_label == "$$p_f$$"
     assert page.source.theory.eps_g.sizes["flip"] > 5
     page.source.x.value = "t"
     assert page.source.scenario == before
@@ -182,7 +182,7 @@ def test_a_key_that_changes_with_time_lies_along_x_as_a_number(opened):
 
 def test_several_functions_of_time_are_curves_in_the_colours_of_their_errors(opened):
     page = opened("curriculum", ["N=100", "t=1,5,20", "rule=perceptron", "figure.split=[]"])
-    errors, flips = (page.charts.grid.shown[name] for name in ("eps_g", "flip_of_t"))
+    errors, flips = (page.charts.charts[name].shown for name in ("eps_g", "flip_of_t"))
     assert [curve.label for curve in errors] == [curve.label for curve in flips]
     assert [curve.theory[-1] for curve in flips] == [0, 0.2, 0.1]
 
@@ -194,5 +194,5 @@ def test_a_page_whose_optimum_is_unknown_opens_without_it(opened, monkeypatch):
     )
     page = opened("optimal_rate", ["N=100", "t=1,5,20"])
     assert page.progress.object == "searching for the optimum: a minute or more; until then without it"
-    assert [curve.label for curve in page.charts.grid.shown["eps_g"]] == ["η = 0.3", "η = 1"]
+    assert [curve.label for curve in page.charts.charts["eps_g"].shown] == ["η = 0.3", "η = 1"]
     assert page.source.view.config["eta"] == [0.3, 1, "optimal"]

@@ -68,7 +68,7 @@ def test_the_command_simulates_solves_and_draws_a_rule_from_a_file(mine, in_scra
     done = statmech("--load", str(mine()), "run", "variety", *SMALL)
     assert done.returncode == 0, done.stderr
     assert "depth" in done.stdout
-    assert (in_scratch / "results" / "variety" / "overlay.png").exists()
+    assert (in_scratch / "results" / "variety" / "variety.png").exists()
     process = statmech("compare", "variety", *SMALL)
     assert process.returncode == 2
     assert '"cautious" is not a learning rule' in process.stderr

@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 import simulate
 import theory
-from figures.published.networks.escape_times import find_escape_times
+from figures.published.plateaus import find_escape_times
 from statmech import Network, ScenarioError
 
 pytestmark = pytest.mark.quick
