@@ -26,13 +26,13 @@ import statmech
 from figures.labels import plain_from_latex
 from figures.panels import get_panels
 from figures.style import NO_LEGEND_GID, STYLE_SETTINGS
-from statmech.config.shipped_configs import CONFIGS_BY_QUESTION
+from statmech.config.shipped_configs import group_configs_by_question
 from statmech.runtime import files
 
 DOCS = Path(__file__).parent
 PAGES = {path.stem: path for path in sorted((DOCS / "gallery").glob("*.md"))}
 CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-GROUPS = {**CONFIGS_BY_QUESTION, "And any other question?": ("overlays",)}  # of pages
+GROUPS = {**group_configs_by_question(), "And any other question?": ("overlays",)}  # of pages
 # which panel says most, where it is not the first
 PANEL = {
     "ensemble": 2,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 from IPython.display import Markdown
@@ -134,9 +135,13 @@ def _theory(variable: Any) -> str:
 
 
 def figures() -> Markdown:
-    from figures import FIGURES_BY_KIND
+    from figures import list_figures_by_kind
 
-    rows = [(f"`{choice}`", f"`{name}`", title) for choice, of in FIGURES_BY_KIND.items() for name, title in of.items()]
+    rows = [
+        (f"`{choice}`", f"`{name}`", title)
+        for choice, of in list_figures_by_kind().items()
+        for name, title in of.items()
+    ]
     return table("config with, figure, content", rows)
 
 
@@ -184,8 +189,26 @@ def _of_a_name(found: list[VocabularyEntry]) -> Iterator[str]:
 def keys_of_section(section: Any) -> Markdown:
     """The keys of a section of a config."""
     fields = section.model_fields.items()
-    rows = ((f"`{name}`", "" if it.default is None else _shown(it.default), it.description) for name, it in fields)
+    rows = ((f"`{name}`", _default_of_field(field), _meaning_of_field(field)) for name, field in fields)
     return table("key, default, meaning", rows)
+
+
+def _meaning_of_field(field: Any) -> str:
+    """Return the description of a key of a section, with the names that are its possible values."""
+    kind = field.annotation
+    parts = (kind, *get_args(kind)) if get_origin(kind) in (Union, UnionType) else (kind,)
+    names = [name for part in parts if get_origin(part) is Literal for name in get_args(part) if name]
+    return f"{field.description}: {', '.join(f'`{name}`' for name in names)}" if names else field.description
+
+
+def _default_of_field(field: Any) -> str:
+    """Return the default of a key of a section, or "" if the key is absent by default."""
+    if field.is_required():
+        return "*needed*"
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return "" if default in (None, "", (), {}) else _shown(default)
 
 
 def distributions(registry: dict[str, type]) -> Markdown:
