@@ -76,19 +76,19 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
         raise ConfigError("\n".join(problems))
     all_contents = composition.list_contents()
     contents = [content for content in all_contents if _has_values(results_by_label, content)] or all_contents
+    parts_by_content = [arrangement.arrange_results(results_by_label, content) for content in contents]
+    common_texts = legends.make_title_texts([part for parts in parts_by_content for part in parts])
     panels: list[PanelDescription] = []
     entries: list[LegendEntry] = []
-    series_entries: list[LegendEntry] = []
-    first_parts: list[ArrangedResults] = []
     counts: list[int] = []
-    for content in contents:
-        parts = arrangement.arrange_results(results_by_label, content)
+    for content, parts in zip(contents, parts_by_content, strict=True):
         described, more_entries = _describe_panels(parts, content)
-        panels += described
+        own_texts = [text for text in legends.make_title_texts(parts) if text not in common_texts]
+        panels += [_add_to_title(panel, own_texts) for panel in described]
         entries += more_entries
-        series_entries += legends.make_series_entries(parts)
         counts.append(len(described))
-        first_parts = first_parts or parts
+    first_parts = parts_by_content[0]
+    series_entries = [entry for parts in parts_by_content for entry in legends.make_series_entries(parts)]
     titles = {
         tuple(panel.title for panel in panels[start : start + counts[0]]) for start in range(0, len(panels), counts[0])
     }
@@ -101,7 +101,7 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     guide_entries = [entry for pair in guides_and_marks for entry in guides.make_guide_entries(*pair)]
     return FigureDescription(
         tuple(_remove_repeated_titles(panels, counts[0]) if is_table else panels),
-        tuple(legends.make_title_texts(first_parts)),
+        tuple(common_texts),
         tuple({entry.label: entry for entry in (*series_entries, *entries, *guide_entries)}.values()),
         tuple(legends.make_mark_entries(first_parts)),
         notes,
@@ -123,6 +123,11 @@ def _has_values(results_by_label: Mapping[str, Results], content: Composition) -
         or any(part is not None and name in part and bool(part[name].notnull().any()) for part in datasets)
         for name in content.y
     )
+
+
+def _add_to_title(panel: PanelDescription, texts: list[str]) -> PanelDescription:
+    """Add the values that only some panels of a figure have in common to the title of a panel."""
+    return replace(panel, title=", ".join(filter(None, (panel.title, *texts))))
 
 
 def _remove_repeated_titles(panels: list[PanelDescription], num_columns: int) -> list[PanelDescription]:
