@@ -134,6 +134,8 @@ def draw_with_fallback(name: str | Composition, results: Results) -> DrawnFigure
         return DrawnFigure(file_name, draw(name, results))
     except ConfigError as failure:
         reason = str(failure)
+        if not reason.startswith("the figure"):  # a problem of a section does not name its figure
+            reason = f"the figure {file_name} cannot show these results ({reason.splitlines()[0].rstrip('.')})"
     except (LookupError, ValueError, StatmechError) as failure:  # a published figure may fail on unusual values
         reason = f"the figure {file_name} cannot show these results ({type(failure).__name__}: {failure})"
     return DrawnFigure(OVERLAY, draw(OVERLAY, results), reason)

@@ -70,7 +70,7 @@ def test_one_command_simulates_solves_compares_and_draws(in_scratch, capsys):
 
 @pytest.mark.slow
 def test_run_draws_png_and_every_format_that_is_asked_for_or_already_there(in_scratch, capsys, monkeypatch):
-    small = ["variety", "rule=hebb", "N=20", "t=0,1", "seeds=2", "K=1"]
+    small = ["variety", "rule=hebb", "N=20", "t=0,1", "seeds=2", "K=2"]
 
     def drawn(*arguments: str) -> set[str]:
         assert called(monkeypatch, capsys, *arguments)[0] == 0
@@ -123,7 +123,8 @@ def test_a_config_of_ones_own_with_the_name_of_a_figure_is_drawn_by_the_overlay(
     assert "holds the result of another config" in message
     code, message = called(monkeypatch, capsys, "figure", "committee.yaml", "figure=committee")
     assert code == 0
-    assert "the figure committee needs label_error, which these results lack; drawing overlay" in message
+    assert 'the figure committee cannot show these results (figure.panels[1].y: "label_error" is not a' in message
+    assert "; drawing overlay\n" in message
 
 
 BAD_FILES = {
@@ -547,7 +548,7 @@ def test_a_signal_that_is_being_handled_does_not_end_the_process_early():
 
 @pytest.mark.slow
 def test_a_run_without_shard_completes_compares_and_draws_what_shards_have_simulated(in_scratch, capsys, monkeypatch):
-    small = ["rule=hebb,perceptron", "N=20", "t=1", "seeds=130", "K=1"]
+    small = ["rule=hebb,perceptron", "N=20", "t=1", "seeds=130", "K=2"]
     folder = in_scratch / "results" / "variety"
     code, message = called(monkeypatch, capsys, "run", "variety", *small, "--shard", "1/2")
     assert code == 0
