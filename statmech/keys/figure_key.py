@@ -260,6 +260,9 @@ class Composition(PanelContent):
             yield from _find_formula_problems(("derive", name, "formula"), item.formula, names)
         for location, content in (((), self), *((("panels", index), panel) for index, panel in enumerate(self.panels))):
             yield from _find_content_problems(location, content, scenario, axis_dims, variables, names)
+        for content in self.list_contents():
+            if content.x in variables:
+                yield from _find_plane_guide_problems(content.x, content.guides)
         yield from (
             (("over",), sentence)
             for sentence in (_explain_unusable_variable(self.over, scenario, variables) if self.over else ())
@@ -300,6 +303,23 @@ def _find_content_problems(
         for name in ("x", "y"):
             location_of_formula = (*location, "marks", index, name)
             yield from _find_formula_problems(location_of_formula, getattr(mark, name), formula_names)
+
+
+def _find_plane_guide_problems(x: str, guides: tuple[GuideLine, ...]) -> Iterator[Problem]:
+    """Find guides that are no function of x, where x is a variable and not an axis of the results."""
+    for guide in guides:
+        names = _list_formula_names(guide.y)
+        if names - {x}:
+            yield ("guides",), f"{guide.y}: where the variable {x} lies along x, a guide can only be a function of {x}"
+
+
+def _list_formula_names(formula: float | str | None) -> set[str]:
+    """Return the names in a formula, or no names for a number or an invalid formula."""
+    try:
+        own_names, theory_names = find_formula_names(formula) if isinstance(formula, str) else ([], [])
+    except ConfigError:
+        return set()
+    return {*own_names, *theory_names}
 
 
 def _find_formula_problems(
