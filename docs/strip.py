@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import statmech
-from figures.legends import make_line_handle
-from figures.panels import draw_guide, set_log_axes
+from figures.panels import draw_guide, make_line_handle, set_log_axes
 from figures.style import CURVE_COLOURS, THEORY_COLOUR, apply_style, draw_seed_means
 from statmech.kinds.selection_and_vocabulary import scenario_from
 

@@ -117,7 +117,7 @@ RUN = re.compile(r"statmech\.run\(\s*\"(\w+)\"")
 def test_every_figure_but_the_overlays_has_a_page_of_the_gallery():
     published = {name for of in figures.list_figures_by_kind().values() for name in of} - {figures.OVERLAY}
     shown = {name for text in GALLERY.values() for name in RUN.findall(text)}
-    assert published <= {read_shipped_config(name).figure.drawn_by or name for name in shown}
+    assert published <= {read_shipped_config(name).figure.drawn_by_name or name for name in shown}
     assert f"`{figures.OVERLAY}`" in GALLERY["overlays"]
 
 

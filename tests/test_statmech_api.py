@@ -253,7 +253,7 @@ def test_a_figure_is_that_of_a_shipped_config_or_the_one_asked_for_and_never_one
     own = tmp_path / "variety.yaml"
     own.write_text("rule: hebb\nN: 20\nt: [1]\nseeds: 2\n")
     assert statmech.run(own).figure == "overlay"
-    assert statmech.run(own, figure="ensemble").figure == "ensemble"
+    assert statmech.run(own, figure="ensemble").figure.name == "ensemble"
     assert statmech.run(SHIPPED_CONFIG_FOLDER / "variety.yaml", **SMALL_RUN).figure == "variety"
     assert statmech.run("variety", **SMALL_RUN).figure == "variety"
 

@@ -30,7 +30,7 @@ GIVEN = {"descent": "gradient", "loss": "logistic", "alpha": 3}
 def test_a_config_of_a_figure_of_descent_is_one_of_descent_though_it_has_a_loss(tmp_path):
     config = tmp_path / "mine.yaml"
     config.write_text("{descent: gradient, loss: hinge, alpha: 1, epochs: [1], figure: early_stopping}")
-    assert job_from_source(ConfigOptions(config)).figure == "early_stopping"
+    assert job_from_source(ConfigOptions(config)).figure.name == "early_stopping"
     config.write_text("{descent: gradient, loss: hinge, alpha: 1, epochs: [1], figure: bayes_gap}")
     with pytest.raises(ConfigError, match="not a figure of a config with `descent`"):
         job_from_source(ConfigOptions(config))

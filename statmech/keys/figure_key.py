@@ -28,6 +28,9 @@ from statmech.keys.variables import DIMS_AVERAGED_IN_FIGURES, DIMS_HIDDEN_IN_FIG
 from statmech.numerics.formulas import find_formula_names
 
 _NAME_OR_LIST_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_NAMES_OR_LABELS_SCHEMA = {
+    "anyOf": [*_NAME_OR_LIST_SCHEMA["anyOf"], {"type": "object", "additionalProperties": {"type": "string"}}]
+}
 _SINGLE_NAME_CONVERTER = BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
 NameTuple = Annotated[
     Any, PydanticTypeOverride(Annotated[tuple[str, ...], _SINGLE_NAME_CONVERTER, WithJsonSchema(_NAME_OR_LIST_SCHEMA)])
@@ -39,6 +42,7 @@ NamesOrLabels = Annotated[  # a mapping from names to labels draws all variables
             Annotated[tuple[str, ...], Tag("value")] | Annotated[dict[str, str], Tag("given")],
             Discriminator(lambda given: "given" if isinstance(given, dict) else "value"),
             _SINGLE_NAME_CONVERTER,
+            WithJsonSchema(_NAMES_OR_LABELS_SCHEMA),
         ]
     ),
 ]
