@@ -254,8 +254,8 @@ def test_a_figure_is_that_of_a_shipped_config_or_the_one_asked_for_and_never_one
     own.write_text("rule: hebb\nN: 20\nt: [1]\nseeds: 2\n")
     assert statmech.run(own).figure == "overlay"
     assert statmech.run(own, figure="ensemble").figure.name == "ensemble"
-    assert statmech.run(SHIPPED_CONFIG_FOLDER / "variety.yaml", **SMALL_RUN).figure == "variety"
-    assert statmech.run("variety", **SMALL_RUN).figure == "variety"
+    assert statmech.run(SHIPPED_CONFIG_FOLDER / "variety.yaml", **SMALL_RUN).figure.name == "variety"
+    assert statmech.run("variety", **SMALL_RUN).figure.name == "variety"
 
 
 SMALL_RUN = {"rule": "hebb", "K": 1, "N": 20, "t": [1], "seeds": 2}

@@ -45,7 +45,7 @@ def list_smooth_intervals(kinks: Iterable[float]) -> Iterator[tuple[float, float
 
 
 def find_jump(g: Callable[[np.ndarray], np.ndarray], kinks: Iterable[float]) -> float | None:
-    """Find a point where g of a user's class jumps outside its kinks, or return None if g has no such jump.
+    """Find a point where g of a user-defined class jumps outside its kinks, or return None if g has no such jump.
 
     Quadrature across an undeclared jump would not converge.
 
@@ -130,7 +130,7 @@ def find_descent_problem(descent: Descent) -> str | None:
 
 
 def _record_descent_steps(descent: Descent, arrays: np.ndarray) -> list[np.ndarray]:
-    """Return states and query points of a user's descent, for forces that depend on the query point."""
+    """Return states and query points of a user-defined descent, for forces that depend on the query point."""
     state = descent.start(arrays[0])
     visited = [*state]
     for step, force in enumerate(arrays[1:]):
@@ -141,7 +141,7 @@ def _record_descent_steps(descent: Descent, arrays: np.ndarray) -> list[np.ndarr
 
 
 def _find_shape_problem(loss: Loss) -> str | None:
-    """Describe a result of the wrong shape or an unknown kind of a user's loss, or return None."""
+    """Describe a result of the wrong shape or an unknown kind of a user-defined loss, or return None."""
     if loss.of not in ("stability", "residual"):
         return f'`of` must be "stability" or "residual", not "{loss.of}"'
     x = np.linspace(-8, 8, 18).reshape(2, 9)
@@ -152,7 +152,7 @@ def _find_shape_problem(loss: Loss) -> str | None:
 
 
 def _find_nonfinite_value(loss: Loss) -> str | None:
-    """Describe a non-finite value of a user's loss at moderate x or a NaN at large x, or return None."""
+    """Describe a non-finite value of a user-defined loss at moderate x or a NaN at large x, or return None."""
     near = np.linspace(-MAX_TEST_FIELD, MAX_TEST_FIELD, 801)
     for name in ("value", "slope", "curvature"):
         far, finite = np.isnan(getattr(loss, name)(WIDE_RANGE_TEST_FIELDS)), np.isfinite(getattr(loss, name)(near))
@@ -165,7 +165,7 @@ def _find_nonfinite_value(loss: Loss) -> str | None:
 
 
 def _find_kink_order_problem(loss: Loss) -> str | None:
-    """Describe kinks or bends of a user's loss that are not in increasing order, or return None."""
+    """Describe kinks or bends of a user-defined loss that are not in increasing order, or return None."""
     for name, positions in (("kinks", loss.kinks), ("bends", loss.bends)):
         if not np.all(np.isfinite(positions)) or np.any(np.diff(positions) <= 0):
             return f"its {name} must be finite and in increasing order, not {tuple(map(float, positions))}"
@@ -173,7 +173,7 @@ def _find_kink_order_problem(loss: Loss) -> str | None:
 
 
 def _find_decreasing_slope(loss: Loss) -> str | None:
-    """Describe a decrease of the slope of a user's loss, or return None if the loss is convex.
+    """Describe a decrease of the slope of a user-defined loss, or return None if the loss is convex.
 
     Slopes are also compared at kinks and at large x.
     """
@@ -192,7 +192,7 @@ def _find_decreasing_slope(loss: Loss) -> str | None:
 
 
 def _find_undeclared_jump(loss: Loss) -> str | None:
-    """Describe a jump of the slope or curvature of a user's loss outside its kinks and bends, or return None.
+    """Describe a jump of the slope or curvature of a user-defined loss outside its kinks and bends, or return None.
 
     The jumps are searched on the arcsinh scale, because the steps of a steep slope would hide them.
     """
@@ -205,7 +205,7 @@ def _find_undeclared_jump(loss: Loss) -> str | None:
 
 
 def _find_wrong_derivative(loss: Loss) -> str | None:
-    """Describe a slope or curvature of a user's loss that disagrees with finite differences, or return None."""
+    """Describe a slope or curvature of a user-defined loss that disagrees with finite differences, or return None."""
     edges = (*loss.kinks, *loss.bends)
     if (position := find_wrong_slope(loss.value, loss.slope, edges)) is not None:
         return f"slope is not the derivative of value at {loss.of} {position:.3g}"
@@ -230,7 +230,7 @@ def find_teacher_problem(teacher: Teacher) -> str | None:
 
 
 def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | None:
-    """Return the reason why the functions of a user's teacher of labels are inconsistent, or None if they agree."""
+    """Return the reason why the functions of a user-defined label teacher are inconsistent, or None if they agree."""
     p = teacher.probability(u)
     if np.any((p < 0) | (p > 1)) or np.any(np.diff(p) < -DECLARED_PROPERTY_TOL):
         return "the probability of +1 must increase with the field and lie between 0 and 1"
@@ -249,7 +249,7 @@ def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | N
 
 
 def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
-    """Return the reason why the logarithmic derivatives of a user's teacher are inconsistent, or None."""
+    """Return the reason why the logarithmic derivatives of a user-defined teacher are inconsistent, or None."""
     slope, bend = (
         teacher.log_probability_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
         teacher.log_probability_concavity(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
@@ -272,7 +272,7 @@ def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
 
 
 def _average_probability(teacher: LabelTeacher) -> np.ndarray:
-    """Average `probability` of a user's teacher over normal fields of each test mean and variance."""
+    """Average `probability` of a user-defined teacher over normal fields of each test mean and variance."""
     width = np.sqrt(TEST_FIELD_VARIANCES)
     averages = np.empty((len(TEST_FIELD_MEANS), len(TEST_FIELD_VARIANCES)))
     for index in np.ndindex(averages.shape):
@@ -411,7 +411,7 @@ def _make_tracing_hint(arrays: str, variable: str) -> str:
 
 
 def _describe_wrong_derivative(activation: Activation) -> str | None:
-    """Describe a jump or a wrong derivative of a user's activation, or return None for a correct activation."""
+    """Describe a jump or a wrong derivative of a user-defined activation, or return None for a correct activation."""
     g, derivative = (lambda x, part=part: activation.both(x)[part] for part in (0, 1))
     for function, description in ((g, "g jumps"), (derivative, "g bends")):
         if (position := find_jump(function, activation.kinks)) is not None:

@@ -310,7 +310,7 @@ def _find_content_problems(
 
 
 def _find_plane_guide_problems(x: str, guides: tuple[GuideLine, ...]) -> Iterator[Problem]:
-    """Find guides that are no function of x, where x is a variable and not an axis of the results."""
+    """Find guides that are not functions of x, where x is a variable and not an axis of the results."""
     for guide in guides:
         names = _list_formula_names(guide.y)
         if names - {x}:

@@ -193,7 +193,7 @@ def _is_installed_file(path: Path) -> bool:
 
 
 def _digest_module(space: ModuleGlobals) -> str:
-    """Return the digest of a user's file, read when the current functions of its module were defined."""
+    """Return the digest of a user-defined file, read when the current functions of its module were defined."""
     file = space["__file__"]
     kinds, functions = _list_definitions(space)
     defined = [*kinds, *functions, *(function.__code__ for function in functions)]

@@ -198,7 +198,7 @@ def solve_saddle_point(
 def _follow_via_l2(
     equations: PenaltyEquations, alpha: np.ndarray, target: PenaltyPoint, switch_log_lam: np.ndarray
 ) -> SaddlePointSolution:
-    """Continue a saddle point with an l2 norm to ln lambda = `switch_log_lam`, switch on the l1 norm, and go on."""
+    """Continue a saddle point with an l2 norm to ln lambda = `switch_log_lam`, switch on the l1 norm, and continue."""
     x, log_lam = equations.compute_hebb_start(alpha, switch_log_lam)
     corners = [
         PenaltyPoint(log_lam, 0 * switch_log_lam),
