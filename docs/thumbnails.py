@@ -35,7 +35,6 @@ CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 GROUPS = {**group_configs_by_question(), "And any other question?": ("overlays",)}  # of pages
 # which panel says most, where it is not the first
 PANEL = {
-    "ensemble": 2,
     "codons": 1,
     "stopping": 2,
     "fluctuations": 4,
