@@ -170,15 +170,11 @@ def _are_variables_equal(results: Results, name: str, other_name: str) -> bool:
     parts = [part for part in (results.simulation, results.theory) if part is not None and {name, other_name} & {*part}]
     if not all(name in part and other_name in part for part in parts):
         return False
-    pairs = [[_average_over_students(part[key]) for key in (name, other_name)] for part in parts]
+    pairs = [[derived_data.average_over_students(part[key]) for key in (name, other_name)] for part in parts]
     return all(
         first.dims == second.dims and np.allclose(first, second, EQUAL_VARIABLE_TOL, 0, equal_nan=True)
         for first, second in pairs
     )
-
-
-def _average_over_students(values: xr.DataArray) -> xr.DataArray:
-    return values.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in values.dims])
 
 
 def distinguish_symbols(variables: dict[str, Variable]) -> dict[str, Variable]:
@@ -596,7 +592,7 @@ def _get_divisor(name: str, theory: xr.Dataset | None, x: np.ndarray, normalisat
 
 def _broadcast_theory(array: Any, x: np.ndarray) -> np.ndarray:
     """Average theory over students, and broadcast it to every x."""
-    line = array.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in array.dims])
+    line = derived_data.average_over_students(array)
     return np.asarray(np.broadcast_to(line.values, x.shape), float)
 
 
@@ -608,7 +604,7 @@ def compute_mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArr
     """
     if "fold" in runs.dims:
         return runs.mean(["seed", "fold"]), compute_run_standard_error(runs, "fold").mean("seed")
-    runs = runs.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in runs.dims])
+    runs = derived_data.average_over_students(runs)
     return runs.mean("seed"), compute_run_standard_error(runs, "seed")
 
 
@@ -631,11 +627,7 @@ def has_unconverged_runs(results: Results) -> bool:
 
 def get_single_runs(runs: xr.DataArray) -> np.ndarray:
     """Return the first few individual runs (seeds, x), averaged over students."""
-    runs = (
-        runs.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in runs.dims])
-        .isel(seed=slice(MAX_SINGLE_RUNS))
-        .transpose("seed", ...)
-    )
+    runs = derived_data.average_over_students(runs).isel(seed=slice(MAX_SINGLE_RUNS)).transpose("seed", ...)
     return np.asarray(runs.values.reshape(runs.sizes["seed"], -1), float)
 
 

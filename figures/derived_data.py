@@ -157,7 +157,7 @@ def divide_variables(results: Results, divisor_name: str, names: Iterable[str]) 
     simulation = results.simulation
     if simulation is not None and has_theory:
         simulation = _divide_dataset(
-            simulation, divisor_name, names, _average_over_students(results.theory[divisor_name])
+            simulation, divisor_name, names, average_over_students(results.theory[divisor_name])
         )
     elif simulation is not None and divisor_name in simulation:
         simulation = _linearise_ratio(simulation, divisor_name, names)
@@ -172,7 +172,7 @@ def _divide_dataset(
     """Divide variables and their corrections of order 1/N, or drop them if the dataset lacks the divisor."""
     if divisor is None and divisor_name not in dataset:
         return dataset.drop_vars([name for name in names if name in dataset])
-    divisor = _average_over_students(dataset[divisor_name]) if divisor is None else divisor
+    divisor = average_over_students(dataset[divisor_name]) if divisor is None else divisor
     _check_divisor(divisor, divisor_name)
     all_names = [
         name + suffix for name in names for suffix in ("", STD_SUFFIX, BIAS_SUFFIX) if name + suffix in dataset
@@ -181,18 +181,19 @@ def _divide_dataset(
 
 
 def _linearise_ratio(simulation: xr.Dataset, divisor_name: str, names: list[str]) -> xr.Dataset:
-    runs = _average_over_students(simulation[divisor_name])
+    runs = average_over_students(simulation[divisor_name])
     mean = runs.mean("seed")
     _check_divisor(mean, divisor_name)
     ratios = {}
     for name in names:
-        values = _average_over_students(simulation[name])
+        values = average_over_students(simulation[name])
         ratio = values.mean("seed") / mean
         ratios[name] = ratio + (values - ratio * runs) / mean
     return simulation.assign(ratios)
 
 
-def _average_over_students(values: xr.DataArray) -> xr.DataArray:
+def average_over_students(values: xr.DataArray) -> xr.DataArray:
+    """Average values over students and folds, where they have these dimensions."""
     return values.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in values.dims])
 
 
@@ -288,3 +289,12 @@ def _evaluate_at_times(value: Any, t: np.ndarray) -> np.ndarray:
     if isinstance(value, ControlFunction):
         return value.value_at(t)
     return np.full(t.shape, np.nan if is_time_dependent(value) else value, float)
+
+
+def is_step_function(y: np.ndarray) -> bool:
+    """Return True if most values equal the previous value, as in a piecewise constant function of time.
+
+    >>> is_step_function(np.array([5, 5, 5, 6, 6])), is_step_function(np.array([5, 6, 7, 8, 8]))
+    (True, False)
+    """
+    return bool(np.unique(y[np.isfinite(y)]).size <= y.size / 2)

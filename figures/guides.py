@@ -15,10 +15,10 @@ import numpy as np
 import xarray as xr
 
 from figures import curves
+from figures.derived_data import average_over_students
 from figures.description import CurveStyle, DrawnCurve, DrawnLine, DrawnMark, LegendEntry
 from figures.style import MINIMUM_STAR_STYLE, NO_LEGEND_GID, THEORY_COLOUR
 from statmech.keys.figure_key import DerivedVariable, GuideLine, MarkedPoint
-from statmech.keys.variables import DIMS_AVERAGED_IN_FIGURES
 from statmech.numerics.formulas import evaluate_formula, find_formula_names
 
 if TYPE_CHECKING:
@@ -78,14 +78,10 @@ def _evaluate(formula: str, dataset: xr.Dataset | None, theory: xr.Dataset | Non
     theory_values = theory if theory is not None else xr.Dataset()
     if not ({*own_names} <= {*dataset.variables} and {*theory_names} <= {*theory_values.variables}):
         return None
-    own_values = {name: _average_over_students(dataset[name]) for name in own_names}
+    own_values = {name: average_over_students(dataset[name]) for name in own_names}
     return evaluate_formula(
-        formula, own_values, {name: _average_over_students(theory_values[name]) for name in theory_names}
+        formula, own_values, {name: average_over_students(theory_values[name]) for name in theory_names}
     )
-
-
-def _average_over_students(values: xr.DataArray) -> xr.DataArray:
-    return values.mean([dim for dim in DIMS_AVERAGED_IN_FIGURES if dim in values.dims])
 
 
 def _evaluate_in_theory(formula: float | str | None, results: Results) -> Any:

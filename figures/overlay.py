@@ -71,12 +71,15 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     >>> [(panel.xlabel, [curve.label for curve in panel.curves]) for panel in figure.panels]
     [('$\\\\eta$', ['Hebbian', 'AdaTron'])]
     """
+    from theory.solutions import cache_theory_lines  # lazy import: importing figures must stay fast
+
     scenarios = {label: results.scenario for label, results in results_by_label.items()}
     if problems := arrangement.find_composition_problems(scenarios, composition):
         raise ConfigError("\n".join(problems))
     all_contents = composition.list_contents()
     contents = [content for content in all_contents if _has_values(results_by_label, content)] or all_contents
-    parts_by_content = [arrangement.arrange_results(results_by_label, content) for content in contents]
+    with cache_theory_lines():  # panels along the same axis share their lines
+        parts_by_content = [arrangement.arrange_results(results_by_label, content) for content in contents]
     common_texts = legends.make_title_texts([part for parts in parts_by_content for part in parts])
     panels: list[PanelDescription] = []
     entries: list[LegendEntry] = []
@@ -314,15 +317,11 @@ def _describe_curve(part: ArrangedResults, selection: Results, name: str, style:
     if has_names:  # no line, because nothing lies between two names
         style = replace(style, line=style.line and {**style.line, "linestyle": "none"})
         curve = replace(curve, x=np.arange(curve.x.size), theory_x=np.arange(curve.x.size))
-    if part.describe_variable(name).role == "control" and style.line and _is_step_function(curve.theory):
+    is_control = part.describe_variable(name).role == "control"
+    if is_control and style.line and curve.theory is not None and derived_data.is_step_function(curve.theory):
         style = replace(style, line={**style.line, "drawstyle": "steps-post"})
     is_discrete = has_names or (not part.x_variable and _is_discrete_axis(selection, part.x))
     return DrawnCurve(curve, style, label, _get_filled_mask(part, selection), is_discrete, x_error)
-
-
-def _is_step_function(values: np.ndarray | None) -> bool:
-    """Return True if most values equal the one before, as of a control that is constant on segments."""
-    return values is not None and np.unique(values[np.isfinite(values)]).size < values.size / 2
 
 
 def _make_curve(part: ArrangedResults, selection: Results, name: str) -> Curve:
@@ -390,11 +389,7 @@ def _fit_power_law(
     x = curves.get_axis_values(selection.either, part.x)
     runs = selection.simulation[name] if selection.simulation is not None and name in selection.simulation else None
     if runs is not None:
-        runs = (
-            runs.mean([dim for dim in curves.DIMS_AVERAGED_IN_FIGURES if dim in runs.dims])
-            .transpose("seed", ...)
-            .values
-        )
+        runs = derived_data.average_over_students(runs).transpose("seed", ...).values
     fitted = (
         derived_data.fit_exponent(x, runs)
         if runs is not None

@@ -253,7 +253,7 @@ class ScenarioMethodSolver:
 def cache_theory_lines() -> Iterator[None]:
     """Solve each theory line at most once within this block.
 
-    Charts of a report and figures that request the same line share one solution.
+    Charts of a report and figures that request the same line share one solution. A block inside another uses its lines.
 
     >>> from statmech import Scenario
     >>> with cache_theory_lines():
@@ -261,7 +261,8 @@ def cache_theory_lines() -> Iterator[None]:
     >>> first is not again, first.R.values is again.R.values
     (True, True)
     """
-    outside = _LINE_CACHE.set({})
+    outer_lines = _LINE_CACHE.get()
+    outside = _LINE_CACHE.set({} if outer_lines is None else outer_lines)
     try:
         yield
     finally:

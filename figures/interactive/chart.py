@@ -20,6 +20,7 @@ from scipy.interpolate import Akima1DInterpolator
 
 from figures import curves as series
 from figures.curves import Curve
+from figures.derived_data import is_step_function
 from figures.description import CurveStyle
 from figures.interactive import axes_and_theme
 from figures.interactive.axes_and_theme import (
@@ -513,7 +514,7 @@ class Chart:
         The line rises far above the chart where theory diverges.
         """
         y = replace_infinities(y)
-        is_stepped = self.controlled and _is_step_function(y)
+        is_stepped = self.controlled and is_step_function(y)
         x, y = _make_steps(x, y) if is_stepped else (x, y)
         pieces = [(x[piece], y[piece]) for piece in _find_true_slices(self._get_visible_mask(x, y))]
         if self.is_smooth and not is_stepped:
@@ -563,15 +564,6 @@ def _has_points(curves: Sequence[Curve]) -> bool:
 
 def _mathjax_from_latex(latex: str) -> str:
     return latex.replace("$", "$$")
-
-
-def _is_step_function(y: np.ndarray) -> bool:
-    """Return True if most values equal the previous value, as in a piecewise constant function of time.
-
-    >>> _is_step_function(np.array([5, 5, 5, 6, 6])), _is_step_function(np.array([5, 6, 7, 8, 8]))
-    (True, False)
-    """
-    return bool(np.unique(y[np.isfinite(y)]).size <= y.size / 2)
 
 
 def _make_steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
