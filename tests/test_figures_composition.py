@@ -342,3 +342,30 @@ def test_many_ordered_values_beside_names_are_shades_in_a_panel_per_name(losses)
     names = figures.compose(losses, Composition(y="eps_g", x="loss")).axes[0]
     assert [tick.get_text() for tick in names.get_xticklabels()] == ["square", "hinge"]
     assert not [line for line in names.lines if line.get_linestyle() == "-"]  # nothing lies between two names
+
+
+def test_columns_and_width_lay_out_the_panels(losses):
+    y = ["R", "eps_g", "eps_t"]
+    rows = [
+        {ax.get_subplotspec().rowspan.start for ax in figures.compose(losses, Composition(y=y, columns=n)).axes}
+        for n in (1, 3)
+    ]
+    assert [len(starts) for starts in rows] == [3, 1]
+    narrow, wide = (figures.compose(losses, Composition(y="R", width=width)) for width in ("column", "page"))
+    assert 2 * narrow.get_figwidth() == wide.get_figwidth()
+
+
+def test_points_are_joined_nested_replaced_by_runs_or_accompanied_by_runs_of_a_guide(losses):
+    def lines(**keys):
+        return figures.compose(losses, Composition(y="eps_g", series="loss", **keys)).axes[0].lines
+
+    sizes = [
+        {line.get_markersize() for line in lines(nested=nested) if line.get_marker() in "os"}
+        for nested in (False, True)
+    ]
+    assert [len(found) for found in sizes] == [1, 2]
+    assert len(lines(join=True)) == len(lines()) + 2
+    assert sum(line.get_alpha() == 0.5 for line in lines(single_runs=True)) == 2 * losses.scenario.seeds
+    [crosses] = [line for line in lines(guides=[{"y": "arccos(R) / pi", "runs": True}]) if line.get_marker() == "x"]
+    mean = (np.arccos(losses.simulation.R) / np.pi).isel(loss=0).mean("seed")
+    np.testing.assert_allclose(crosses.get_ydata(), mean)
