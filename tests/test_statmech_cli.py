@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -21,6 +22,7 @@ from figures import list_figures_by_kind
 from statmech import Scenario, __version__, load_results
 from statmech.cli import main, run_steps
 from statmech.cli.command_group import app
+from statmech.cli.completion import complete_override
 from statmech.cli.options_and_jobs import SimulateOptions
 from statmech.cli.run_steps import execution_from_options
 from statmech.config.config_files import list_shipped_configs
@@ -311,6 +313,36 @@ def test_programs_are_compiled_where_jax_does_not_compile(tmp_path):
     env = quick_environment() | {"JAX_DISABLE_JIT": "1"}
     done = statmech("run", "ensemble", "rule=hebb", "K=3", "N=1000", "t=20", "seeds=8", cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr  # without programs 400 steps did not end in 150 s
+
+
+@pytest.mark.parametrize(
+    ("config", "overrides", "incomplete", "completed"),
+    [
+        ("ensemble", [], "ru", ["rule="]),
+        ("ensemble", ["K=3"], "rule=hebb,ada", ["rule=hebb,adatron", "rule=hebb,adatron_textbook"]),
+        ("ensemble", ["rule", "="], "ada", ["adatron", "adatron_textbook"]),  # as Bash splits the words
+        ("ensemble", ["rule"], "", ["hebb", "perceptron", "adatron", "adatron_textbook", "bayes"]),
+        ("own.yaml", [], "corrections=", ["corrections=true", "corrections=false"]),
+        ("best_lambda", [], "loss=logistic,h", ["loss=logistic,hinge", "loss=logistic,huber"]),
+        ("no_such_config", [], "K", []),
+        ("ensemble", [], "no_key=", []),
+    ],
+)
+def test_tab_completes_keys_and_values(in_scratch, config, overrides, incomplete, completed):
+    (in_scratch / "own.yaml").write_text("rule: hebb\nt: 1\n")
+    context = SimpleNamespace(params={"config": config, "overrides": overrides})
+    offered = [item if isinstance(item, str) else item[0] for item in complete_override(context, [], incomplete)]
+    assert [item for item in offered if item.startswith(incomplete)] == completed
+
+
+def test_tab_completes_shipped_configs_and_files(in_scratch):
+    (in_scratch / "adatron_own.yaml").write_text("rule: hebb\nt: 1\n")
+    words = {"COMP_WORDS": "statmech run adat", "COMP_CWORD": "2", "_STATMECH_COMPLETE": "complete_bash"}
+    code = "from statmech.cli.command_group import app; app(prog_name='statmech')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, env=quick_environment() | words
+    )
+    assert done.stdout.split() == ["adatron_ensemble", "adatron_own.yaml"], done.stderr
 
 
 def test_completion_is_offered(monkeypatch, capsys):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from statmech.cli.completion import complete_config_name, complete_override
 from statmech.errors import ConfigError, Problem, format_unknown_name
 
 if TYPE_CHECKING:
@@ -52,12 +53,18 @@ def parse_formats(text: str) -> frozenset[str]:
 ConfigArgument = Annotated[
     str,
     typer.Argument(
-        metavar="CONFIG", help="A YAML file, a shipped config (`statmech configs`), or a folder of results."
+        metavar="CONFIG",
+        help="A YAML file, a shipped config (`statmech configs`), or a folder of results.",
+        autocompletion=complete_config_name,
     ),
 ]
 OverrideArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="Keys to override: K=5, or several values to sweep over, K=1,3,5."),
+    typer.Argument(
+        metavar="KEY=VALUE",
+        help="Keys to override: K=5, or several values to sweep over, K=1,3,5.",
+        autocompletion=complete_override,
+    ),
 ]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same as KEY=VALUE; may be repeated.")
@@ -196,12 +203,19 @@ class FigureOptions:
     """Options that select the results, axes and variables of a figure, as the config key `figure` does."""
 
     config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG", help="A folder of results, or a config as for run.")
+        str | None,
+        typer.Argument(
+            metavar="CONFIG",
+            help="A folder of results, or a config as for run.",
+            autocompletion=complete_config_name,
+        ),
     ] = None
     further: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="CONFIG|KEY=VALUE", help="Further results to draw in the same figure; keys to override."
+            metavar="CONFIG|KEY=VALUE",
+            help="Further results to draw in the same figure; keys to override.",
+            autocompletion=complete_override,
         ),
     ] = None
     out: OutputFolderOption = None

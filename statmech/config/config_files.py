@@ -180,7 +180,7 @@ def load(
     {'rule': 3, 'eta': 2}
     """
     path, overrides = find_config(config), [overrides] if isinstance(overrides, str) else overrides
-    document = _parse_config(path)
+    document = parse_config_file(path)
     keys, override_by_key = apply_overrides(document, overrides)
     keys = _drop_unused_parameters(keys, override_by_key)
     problems = list(check(keys)) if check else []
@@ -286,7 +286,7 @@ def _format_yaml_value(value: Any) -> str:
     return json.dumps(value)
 
 
-def _parse_config(path: Path) -> Any:
+def parse_config_file(path: Path) -> Any:
     """Read a config file, or the config in a results folder, as a mapping."""
     if path.is_dir():
         return _read_stored_config(list_stores(path / SIMULATION_STORE_NAME)[0])
