@@ -16,7 +16,7 @@ from statmech.config.config_files import list_shipped_configs, load
 from statmech.errors import escape_text
 from statmech.results import tables
 from statmech.results.tables import Table, TableCell, TableColumn, split_table
-from statmech.runtime.progress_bar import SilentProgressBar, TerminalBar, _make_rich_progress
+from statmech.runtime.progress_bar import SilentProgressBar, TerminalBar, _make_rich_progress, show_progress_bar
 
 TITLE = "\x1b]0;owned\x07"
 SHOWN = r"\u001b]0;owned\u0007"
@@ -159,3 +159,18 @@ def test_a_terminal_shows_the_pace_beside_the_bar():
     bar.progress(19_100, 191_000)
     shown.print(progress.get_renderable())
     assert re.search(r"simulation .* 19100/191000 1,9\d\d/s 0:01:\d\d", shown.file.getvalue())
+
+
+def test_a_log_file_gets_a_line_of_progress_a_minute(monkeypatch, capsys):
+    clock = [0.0]
+    monkeypatch.setattr("statmech.runtime.progress_bar.time.monotonic", lambda: clock[0])
+    with show_progress_bar("simulation", writes_log=True) as bar:
+        for done in range(0, 541, 90):
+            bar.progress(done, 540)
+            clock[0] += 30.0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "simulation: 180 of 540, 3/s 0:02:00 left",
+        "simulation: 360 of 540, 3/s 0:01:00 left",
+        "simulation: 540 of 540, 3/s 0:00:00 left",
+    ]

@@ -163,7 +163,7 @@ def simulate_missing_runs(job: Job, execution: ExecutionSettings, options: Simul
         if remark != verdict:
             print(remark, file=sys.stderr)
     events: list[dict[str, Any]] = []
-    with show_progress_bar("simulation") as bar:
+    with show_progress_bar("simulation", writes_log=True) as bar:
 
         def follow(event: dict[str, Any]) -> None:
             events.append(event)
@@ -242,7 +242,7 @@ def solve_and_save_theory(job: Job) -> xr.Dataset:
     from statmech.runtime.progress_bar import show_progress_bar
     from statmech.stores import zarr_store
 
-    with show_progress_bar("theory") as bar:
+    with show_progress_bar("theory", writes_log=True) as bar:
         dataset = theory.solve(job.scenario, bar.progress)
     if "edges" in dataset.attrs:
         print(dataset.attrs["edges"], file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The progress of a computation: a bar on a terminal, a line in a notebook, nothing elsewhere."""
+"""The progress of a computation: a bar on a terminal, a line in a notebook, a line a minute in a log file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 NOTEBOOK_UPDATE_SECONDS = 0.3
+LOG_UPDATE_SECONDS = 60.0
 
 
 ProgressCallback = Callable[[int, int], None]
@@ -110,9 +111,29 @@ class NotebookBar(SilentProgressBar):
         return {"text/plain": text, "text/html": escape(text)}
 
 
+class LogLines(SilentProgressBar):
+    """Lines of a log file, at most one a minute."""
+
+    def __init__(self, title: str):
+        super().__init__(title)
+        self._due = time.monotonic() + LOG_UPDATE_SECONDS
+
+    def show(self) -> None:
+        """Write a line with the current progress if the last line is a minute old."""
+        if self.total and time.monotonic() >= self._due:
+            self._due = time.monotonic() + LOG_UPDATE_SECONDS
+            pace = f", {self.pace} left" if self.pace else ""
+            print(f"{self.title}: {self.done:,} of {self.total:,}{pace}", file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
-def show_progress_bar(title: str, visible: bool | None = None) -> Iterator[SilentProgressBar]:
-    """Open a context with a progress bar, shown by default in terminals and notebooks."""
+def show_progress_bar(
+    title: str, visible: bool | None = None, *, writes_log: bool = False
+) -> Iterator[SilentProgressBar]:
+    """Open a context with a progress bar, shown by default in terminals and notebooks.
+
+    With `writes_log`, other outputs get a line a minute.
+    """
     if visible is not False and is_notebook():
         line = NotebookBar(title)
         try:
@@ -123,7 +144,7 @@ def show_progress_bar(title: str, visible: bool | None = None) -> Iterator[Silen
         with _make_rich_progress() as bar:
             yield TerminalBar(title, bar)
     else:
-        yield SilentProgressBar(title)
+        yield LogLines(title) if writes_log else SilentProgressBar(title)
 
 
 def is_notebook() -> bool:
