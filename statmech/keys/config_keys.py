@@ -253,7 +253,7 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     seeds: Annotated[Whole, Field(ge=1, le=MAX_SEEDS_PER_GRID_POINT)] = Field(
-        default=10, description="independent runs of each grid point"
+        default=20, description="independent runs of each grid point"
     )
     key: Annotated[Whole, Field(ge=0, lt=2**32)] = Field(
         default=0, description="key of the experiment's random numbers"
