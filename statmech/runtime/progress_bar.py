@@ -1,4 +1,4 @@
-"""The progress of a computation: a bar on a terminal, a line in a notebook, a line a minute in a log file."""
+"""The progress of a computation: a bar on a terminal, a line in a notebook, lines in a log file."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class NotebookBar(SilentProgressBar):
 
 
 class LogLines(SilentProgressBar):
-    """Lines of a log file, at most one a minute."""
+    """Lines of a log file, at most one per minute."""
 
     def __init__(self, title: str):
         super().__init__(title)
@@ -132,7 +132,7 @@ def show_progress_bar(
 ) -> Iterator[SilentProgressBar]:
     """Open a context with a progress bar, shown by default in terminals and notebooks.
 
-    With `writes_log`, other outputs get a line a minute.
+    With `writes_log`, other outputs get a line every minute.
     """
     if visible is not False and is_notebook():
         line = NotebookBar(title)
