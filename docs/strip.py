@@ -1,9 +1,12 @@
 """The picture at the head of the README and of the docs: `python docs/strip.py` writes docs/images/strip.png.
 
 Three reduced runs of shipped configs, in one row: learning curves, runs that leave a plateau, a first-order transition.
+docs/images/strip_column.png shows the same panels below each other, for phones.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 import thumbnails
@@ -15,8 +18,9 @@ import statmech
 from figures.panels import draw_guide, make_line_handle, set_log_axes
 from figures.style import CURVE_COLOURS, THEORY_COLOUR, apply_style, draw_seed_means
 from statmech.kinds.selection_and_vocabulary import scenario_from
+from statmech.results.results import Results
 
-INCHES = (9.6, 2.9)
+ROW_INCHES, COLUMN_INCHES = (9.6, 2.9), (3.6, 8.2)
 ALPHAS = [0.1, 0.15, 0.25, 0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.25, 1.6, 2.5, 4, 6.5, 10]  # N alpha is whole
 LAMBDAS = {1e-3: "$\\lambda = 0.001$", "best": "best $\\lambda$"}
 BELOW, ABOVE, STEPS = 1e-5, 3e-3, 2000  # of a jump, in alpha; of message passing, which is slow just above it
@@ -24,10 +28,10 @@ STARTS = {"informed": ("start at the teacher", 1, 0.955), "uninformed": ("start 
 
 
 @apply_style
-def strip() -> Figure:
+def strip(in_column: bool = False) -> Figure:
     """The three panels, with their points and lines named once."""
-    figure = Figure(figsize=INCHES)
-    descent, plateau, transition = figure.subplots(1, 3)
+    figure = Figure(figsize=COLUMN_INCHES if in_column else ROW_INCHES)
+    descent, plateau, transition = figure.subplots(*((3, 1) if in_column else (1, 3)))
     curves(descent)
     escapes(plateau)
     jump(transition)
@@ -47,7 +51,7 @@ def strip() -> Figure:
 
 def curves(ax: Axes) -> None:
     """Mean squared error of least squares against alpha, for two penalties."""
-    simulated = statmech.run("double_descent", lam=list(LAMBDAS), alpha=ALPHAS).simulation
+    simulated = run_once("double_descent", lam=(*LAMBDAS,), alpha=(*ALPHAS,)).simulation
     alphas = np.union1d(np.geomspace(0.1, 10, 61), np.geomspace(0.8, 1.25, 61))
     solved = solution("double_descent", lam=list(LAMBDAS), alpha=alphas.tolist())
     for number, (name, look) in enumerate(zip(LAMBDAS.values(), (1, 0), strict=True)):
@@ -60,9 +64,9 @@ def curves(ax: Axes) -> None:
 
 def escapes(ax: Axes) -> None:
     """Errors of single runs of a network, and the equations, which stay on the plateau."""
-    results = statmech.run("plateau", seeds=32)
-    for run in results.simulation.eps_g.transpose("seed", ...):
-        ax.plot(run.t, run, color=CURVE_COLOURS[0], linewidth=0.5, alpha=0.6)
+    results = run_once("plateau", seeds=32)
+    for line in results.simulation.eps_g.transpose("seed", ...):
+        ax.plot(line.t, line, color=CURVE_COLOURS[0], linewidth=0.5, alpha=0.6)
     ax.plot(results.theory.t, results.theory.eps_g, color=THEORY_COLOUR, linewidth=1.6)
     ax.annotate("32 runs, $N = 10^4$", (28, 1e-6), color=CURVE_COLOURS[0])
     ax.set(xlabel="$t$ = examples / $N$", ylabel=r"$\epsilon_g$")
@@ -72,7 +76,7 @@ def escapes(ax: Axes) -> None:
 def jump(ax: Axes) -> None:
     """Overlap of message passing with the teacher, from both starts; the line breaks where state evolution jumps."""
     alphas = statmech.load("binary_perceptron").alpha[::3]
-    results = statmech.run("binary_perceptron", alpha=alphas)
+    results = run_once("binary_perceptron", alpha=alphas)
     at = float(results.theory.alpha_alg.values.flat[0])
     dense = [*np.linspace(0.8, at - BELOW, 60), *np.linspace(at + ABOVE, 1.8, 30)]
     solved = solution("binary_perceptron", alpha=dense, steps=STEPS).isel(step=-1)
@@ -86,6 +90,12 @@ def jump(ax: Axes) -> None:
     ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="overlap with the teacher")
 
 
+@cache
+def run_once(config: str, **keys: object) -> Results:
+    """The results of a reduced run, for both pictures."""
+    return statmech.run(config, **keys)
+
+
 def solution(config: str, **keys: object) -> xr.Dataset:
     """Theory of a shipped config with other values of some keys."""
     return statmech.solve(scenario_from({**statmech.load(config).config(), **keys}))
@@ -93,3 +103,4 @@ def solution(config: str, **keys: object) -> xr.Dataset:
 
 if __name__ == "__main__":
     thumbnails.write("strip.png", thumbnails.png(strip(), 300))
+    thumbnails.write("strip_column.png", thumbnails.png(strip(in_column=True), 300))
