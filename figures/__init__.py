@@ -78,7 +78,7 @@ def choose_figure(figure: FigureKeyValue, config_name: str, kind_name: str) -> s
     ('q',)
     """
     if isinstance(figure, Composition) and not figure.drawn_by:
-        if not figure.describes_content:
+        if not figure.model_dump():  # an empty section
             return OVERLAY
         return figure.model_copy(update={"name": figure.name or config_name}) if config_name else figure
     name = figure.drawn_by_name if isinstance(figure, Composition) else figure or config_name or OVERLAY

@@ -170,7 +170,9 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
         for axes in (series_axes, split)
     )
     layout = curves.choose_figure_layout(results, x, series_axes, split, isinstance(composition.y, dict))
-    single_values = [text for axis in layout.single_position_axes for text in _label_values(results, axis)]
+    single_values = [
+        text for axis in layout.single_position_axes if axis != "controlled" for text in _label_values(results, axis)
+    ]  # an optimal key is named by the label of its axis
     results = curves.select_position(results, dict.fromkeys(layout.single_position_axes, 0))
     results = (
         derived_data.divide_variables(results, composition.over, [*select_variables(results, composition)])

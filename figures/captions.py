@@ -96,13 +96,22 @@ def write_caption_text(text: str, stem: Path) -> list[Path]:
 def _escape_latex(text: str) -> str:
     """Escape LaTeX's special characters outside mathematics, and set commands in a typewriter font."""
     parts = text.split("$")
-    parts[::2] = [re.sub(r"`(.*?)`", r"\\texttt{\1}", LATEX_SPECIAL_PATTERN.sub(r"\\\1", part)) for part in parts[::2]]
+    parts[::2] = [
+        re.sub("`(.*?)`", _format_latex_code, LATEX_SPECIAL_PATTERN.sub(r"\\\1", part)) for part in parts[::2]
+    ]
     return "$".join(parts)
 
 
+def _format_latex_code(code: re.Match[str]) -> str:
+    return r"\texttt{" + re.sub("([{}])", r"\\\1", code[1]) + "}"
+
+
 def _make_caption_sentences(results: Results, figure: str | Composition) -> Iterator[str]:
-    yield _describe_content(results, figure)
+    content = _describe_content(results, figure)
+    yield content
     yield f"{_describe_parameters(results)}."
+    if definitions := labels.define_symbols(results.scenario, content):
+        yield f"Symbols: {'; '.join(definitions)}."
     yield from _describe_points(results, figure)
     yield from _describe_lines(results, figure)
     yield from _describe_points_file_and_fits(figure)
@@ -172,7 +181,8 @@ def _describe_points(results: Results, figure: str | Composition) -> Iterator[st
         return
     runs, seeds, folds = results.simulation, results.scenario.seeds, results.simulation.sizes.get("fold")
     if folds:
-        yield f"Points: means over {folds} folds and {seeds} shuffles; bars: standard errors over folds."
+        shuffles = f"{seeds} shuffle{'s' if seeds > 1 else ''}"
+        yield f"Points: means over {folds} folds and {shuffles}; bars: standard errors over folds."
     elif seeds == 1:
         yield "Points: one run, without error bars."
     else:
@@ -290,12 +300,11 @@ def _find_shipped_config(results: Results, figure: str) -> tuple[str, Any] | Non
 
 
 def _format_override(value: Any) -> str:
+    """Format the value of a key for a command that reproduces it exactly."""
     if isinstance(value, list) and all(isinstance(item, int | float | str) for item in value):
-        return ",".join(labels.format_config_value(item) if not isinstance(item, str) else item for item in value)
-    return (
-        value
-        if isinstance(value, str)
-        else f"'{json.dumps(value)}'"
-        if isinstance(value, dict | list)
-        else labels.format_config_value(value)
-    )
+        spaced = config_files.format_yaml_value(value)
+        return f"'{spaced}'" if spaced.startswith("{") else ",".join(map(_format_override, value))
+    if isinstance(value, dict | list):
+        return f"'{json.dumps(value)}'"
+    text = value if isinstance(value, str) else labels.format_config_value(value)
+    return text if not isinstance(value, float) or float(text) == value else repr(value)

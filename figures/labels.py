@@ -42,6 +42,7 @@ LATEX_SIGNS = {
     "langle": "⟨",
     "rangle": "⟩",
     "to": "→",
+    "propto": "∝",
     "ell": "ℓ",
 }
 CONTROL_STEP_PATTERN = re.compile(r", from t = (\S+) on (\S+)")  # matches a step of a piecewise constant control
@@ -259,7 +260,8 @@ def kind_label(kinds: Mapping[str, Any], name: str) -> str:
 def plain_from_latex(latex: str) -> str:
     r"""Convert a LaTeX symbol to letters that every browser shows.
 
-    Greek letters are found by their Unicode names. An unknown command is replaced by its name.
+    Greek letters are found by their Unicode names. An unknown command is replaced by its name. Code between backticks
+    stays as it is.
 
     >>> (
     ...     plain_from_latex(r"$\epsilon_g$ (vote)"), plain_from_latex(r"$\min_i\gamma_i$"),
@@ -267,10 +269,16 @@ def plain_from_latex(latex: str) -> str:
     ... )
     ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δλ_12')
     """
+    parts = re.split(r"(`[^`]*`)", latex)  # code stays as it is
+    return "".join(part if index % 2 else _plain_text_from_latex(part) for index, part in enumerate(parts)).strip()
+
+
+def _plain_text_from_latex(latex: str) -> str:
     text = re.sub(r"\\sqrt\{(.*?)\}|\\sqrt ?(\w)", r"√\1\2", latex)
+    text = re.sub(r"\\hat (\w)", "\\1\N{COMBINING CIRCUMFLEX ACCENT}", text)
     text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", text)
     text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _replace_command, text)
-    return re.sub(r"\\[,;:! ]|~", " ", text).translate(str.maketrans("", "", "${}\\")).strip()
+    return re.sub(r"\\[,;:! ]|~", " ", text).translate(str.maketrans("", "", "${}\\"))
 
 
 def html_from_latex(latex: str) -> str:
@@ -343,6 +351,8 @@ def _get_greek_letter(name: str) -> str:
 
 
 MAX_LISTED_VALUES = 8  # a longer list is shown as its range
+UNDEFINED_KEYS = ("t",)  # whose axis names the unit
+DEFINITION_END_PATTERN = re.compile(r";|: |, increasing|, (with|until) ")  # where the definition of a key ends
 CAPTION_OMITTED_KEYS = (
     *("key", "seeds", "dtype", "engine", "solver"),  # settings of the computation
     *("gram", "corrections", "strengths", "plane", "positions", "bayes"),  # requests for additional results
@@ -413,6 +423,24 @@ def get_caption_keys(scenario: AbstractScenario) -> dict[str, Any]:
     return {
         name: value for name, value in config.items() if name not in {*CAPTION_OMITTED_KEYS, scenario.CHOICE, *unused}
     }
+
+
+def define_symbols(scenario: AbstractScenario, defining_text: str = "") -> list[str]:
+    """Define the symbols of keys in a caption, except those that a text in LaTeX contains.
+
+    >>> from statmech import Scenario
+    >>> define_symbols(Scenario(rule="hebb", t=1), "The error of $K$ students at rate $\\\\eta$.")
+    ['$N$, input dimension', '$p_f$, probability that a label is flipped']
+    """
+    mathematics = " ".join(defining_text.split("$")[1::2])
+    definitions = []
+    for name in get_caption_keys(scenario):
+        key = scenario.describe(name)
+        symbol = key.label.strip("$")
+        is_defined = re.search(rf"(?<![\w\\]){re.escape(symbol)}(?!\w)", mathematics)
+        if key.label.startswith("$") and name not in UNDEFINED_KEYS and not is_defined:
+            definitions.append(f"{key.label}, {DEFINITION_END_PATTERN.split(key.meaning)[0]}")
+    return definitions
 
 
 def describe_title_values(scenario: AbstractScenario) -> list[str]:

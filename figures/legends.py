@@ -63,7 +63,7 @@ def _make_colour_entries(
     """Yield a legend entry per colour: a line and, unless markers show another axis, a marker.
 
     With several results, an entry includes the label of its results, and their size if it differs. Markers are filled
-    if hollow points have a meaning.
+    if hollow points have a meaning and most points of the curve are filled.
     """
     results, layout = part.results, part.layout
     if not layout.colour_axes and not has_several_results:
@@ -72,9 +72,11 @@ def _make_colour_entries(
         "none" if curves.is_ignored_by_theory(results, layout.colour_axes) and layout.colour_axes else part.line_dashes
     )
     own_sizes = [size for size in part.size_and_runs_texts if size not in shared_sizes]
-    for index, (text, _) in enumerate(_iterate_labelled_positions(results, layout.colour_axes)):
+    for index, (text, position) in enumerate(_iterate_labelled_positions(results, layout.colour_axes)):
         marker = None if layout.marker_axes else part.get_marker(index)
-        face = part.curve_colours[index] if part.fills_converged else "white"
+        converged = curves.get_converged_mask(curves.select_position(results, position).simulation)
+        is_filled = part.fills_converged and (converged is None or converged.mean() >= 1 / 2)
+        face = part.curve_colours[index] if is_filled else "white"
         marker_style: dict[str, Any] = (
             {"marker": marker, "markerfacecolor": face} if marker and results.simulation is not None else {}
         )

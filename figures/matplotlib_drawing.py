@@ -137,6 +137,9 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
 def _draw_line(ax: Axes, line: DrawnLine) -> None:
     if line.x is not None and line.y is not None:
         ax.plot(line.x, line.y, **{"zorder": 1.5, **line.style})
+        shown = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
+        if line.text and shown.size:
+            panels.write_beside_end(ax, float(line.x[shown[-1]]), float(line.y[shown[-1]]), line.text)
     else:
         panels.draw_guide(ax, x=line.x, y=line.y, text=line.text, **line.style)
 
@@ -215,9 +218,12 @@ def draw_title(figure: Figure, texts: Sequence[str]) -> None:
 
 
 def _wrap_lines(texts: Sequence[str], max_letters: int) -> str:
-    """Join texts by commas, wrapped to lines of limited length without a break within a text."""
-    unbroken = [text.replace(" ", "\N{NO-BREAK SPACE}") for text in texts]
-    return textwrap.fill(", ".join(unbroken), max_letters).replace("\N{NO-BREAK SPACE}", " ")
+    """Join texts by commas, wrapped to lines of nearly equal, limited length without a break within a text."""
+    joined = ", ".join(text.replace(" ", "\N{NO-BREAK SPACE}") for text in texts)
+    num_lines = len(textwrap.wrap(joined, max_letters))
+    widths = range(len(joined) // num_lines, max_letters)
+    width = next((width for width in widths if len(textwrap.wrap(joined, width)) == num_lines), max_letters)
+    return textwrap.fill(joined, width).replace("\N{NO-BREAK SPACE}", " ")
 
 
 NUM_PALETTE_COLOURS = 32

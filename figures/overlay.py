@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from figures import arrangement, curves, derived_data, guides, labels, legends
+from figures import arrangement, curves, derived_data, guides, labels, legends, theory_lines
 from figures.arrangement import ArrangedResults
 from figures.curves import Curve
 from figures.description import (
@@ -30,7 +30,13 @@ from figures.description import (
     LegendEntry,
     PanelDescription,
 )
-from figures.style import CURVE_COLOURS, CURVE_DASHES, THEORY_COLOUR, get_curve_style, get_nested_marker_scale
+from figures.style import (
+    CURVE_COLOURS,
+    CURVE_DASHES,
+    THEORY_COLOUR,
+    get_curve_style,
+    get_nested_marker_scale,
+)
 from statmech.errors import ConfigError, format_unknown_name, quote_value
 from statmech.keys.figure_key import Composition
 from statmech.keys.variables import Variable
@@ -162,7 +168,7 @@ def _describe_panels(
                 fitted = _fit_power_law(part, selection, name, curve, title)
                 lines += [fitted[0]] if fitted else []
                 entries += [fitted[1]] if fitted else []
-            curves_of_panel = [_clip_curve(curve, content) for *_, curve in curve_selections]
+            curves_of_panel = [_finish_line(part, curve, content, log) for part, *_, curve in curve_selections]
             for part, results in selections:
                 curves_of_panel += guides.make_guide_points(content.guides, results, part.x)
             if points is not None:
@@ -209,17 +215,14 @@ def _get_panel_contents(
     return contents
 
 
-def _clip_curve(drawn_curve: DrawnCurve, content: Composition) -> DrawnCurve:
-    """Leave out the values of a curve outside the limits of the vertical axis that a config states."""
-    if "y" not in content.limits:
-        return drawn_curve
-    ends = content.limits["y"]
-    low, high = (limit if end is None else end for end, limit in zip(ends, (-np.inf, np.inf), strict=True))
-
-    def clip(values: np.ndarray | None) -> np.ndarray | None:
-        return values if values is None else np.where((values >= low) & (values <= high), values, np.nan)
-
-    curve = replace(drawn_curve.curve, mean=clip(drawn_curve.curve.mean), theory=clip(drawn_curve.curve.theory))
+def _finish_line(part: ArrangedResults, drawn_curve: DrawnCurve, content: Composition, log: str) -> DrawnCurve:
+    """Round a coarse line of theory, and cut the curve at the limits of the vertical axis that a config states."""
+    curve, style = drawn_curve.curve, drawn_curve.style.line or {}
+    if not (part.x_variable or drawn_curve.has_single_theory_values or "drawstyle" in style):
+        curve = theory_lines.round_line(curve, log)
+    if "y" in content.limits:
+        ends = zip(content.limits["y"], (-np.inf, np.inf), strict=True)
+        curve = theory_lines.clip_curve(curve, *(limit if end is None else end for end, limit in ends))
     return replace(drawn_curve, curve=curve)
 
 

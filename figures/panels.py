@@ -135,11 +135,13 @@ ZERO_MARKER_STYLE: dict[str, Any] = {
     "gid": NO_LEGEND_GID,
 }
 ZERO_MARKER_HEIGHT_FRACTION = 0.015  # fraction of the axis
+ZERO_BAR_END_TOL = 1e-6  # relative to the mean: lower ends of error bars that count as 0
 LEGEND_ROW_HEIGHT = 0.16  # inches
 MAX_HEADING_LINE_LETTERS = 100  # per line, for a figure as wide as a page
 PANEL_LETTER_WIDTH, MIN_TITLE_ROOM = 6, 16  # letters: width of "(a)", and room for "(a)" and a title
 MAX_STACKED_PANELS, COLUMN_PANEL_HEIGHT = 3, 1.9  # limits a row that becomes a column: panels, inches each
 GUIDE_STYLE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": NO_LEGEND_GID}
+GUIDE_TEXT_STYLE: dict[str, Any] = {"fontsize": SMALL_FONT_SIZE, "color": "0.4", "textcoords": "offset points"}
 
 
 def select_with_dense_theory(simulation: xr.Dataset, theory: xr.Dataset, x: str, **chosen: Any) -> Results:
@@ -394,9 +396,21 @@ def draw_curve(
             ax, curve.theory_x, series.clip_band_for_log(low, curve.theory) if "y" in log else low, high, **style.band
         )
     if curve.mean is not None:
-        draw_mean_points(ax, curve.x, curve.mean, curve.error, style.points, filled_mask)
+        error = reach_axis_of_logarithm(curve) if "y" in log else curve.error
+        draw_mean_points(ax, curve.x, curve.mean, error, style.points, filled_mask)
         if DRAWING_OPTIONS.get().has_residual_strips:
             draw_residual_strip(ax, curve, style.points)
+
+
+def reach_axis_of_logarithm(curve: series.Curve) -> np.ndarray | None:
+    """Return the standard errors with bars that reach the foot of a logarithmic axis if they end at 0.
+
+    The end of such a bar is a rounding error, which would extend the axis by many decades.
+    """
+    if curve.error is None or curve.mean is None:
+        return curve.error
+    ends_at_zero = np.abs(curve.error - curve.mean) < ZERO_BAR_END_TOL * curve.mean
+    return np.where(ends_at_zero, curve.mean * (1 + ZERO_BAR_END_TOL), curve.error)
 
 
 def _drop_nonpositive(curve: series.Curve, log: str) -> series.Curve:
@@ -428,11 +442,15 @@ def draw_guide(*panels: Axes, x: float | None = None, y: float | None = None, te
     for ax in panels:
         _ = ax.axvline(x, **GUIDE_STYLE | style) if x is not None else ax.axhline(y or 0.0, **GUIDE_STYLE | style)
     ax = panels[0]
-    small: dict[str, Any] = {"fontsize": SMALL_FONT_SIZE, "color": "0.4", "textcoords": "offset points"}
     if x is not None:
-        ax.annotate(text, (x, 0), (3, 3), xycoords=ax.get_xaxis_transform(), **small)
+        ax.annotate(text, (x, 0), (3, 3), xycoords=ax.get_xaxis_transform(), **GUIDE_TEXT_STYLE)
     else:
-        ax.annotate(text, (1, y or 0.0), (2, 0), xycoords=ax.get_yaxis_transform(), va="center", **small)
+        ax.annotate(text, (1, y or 0.0), (2, 0), xycoords=ax.get_yaxis_transform(), va="center", **GUIDE_TEXT_STYLE)
+
+
+def write_beside_end(ax: Axes, x: float, y: float, text: str) -> None:
+    """Write the text of a guide to the right of its end."""
+    ax.annotate(text, (x, y), (2, 0), va="center", **GUIDE_TEXT_STYLE)
 
 
 def mark_zeros_at_foot(ax: Axes, x: Any, colour: Any, **style: Any) -> None:
@@ -547,12 +565,14 @@ def draw_legend_below(figure: Figure, legend_handles: Sequence[Any], columns: in
         if get_relative_letters_per_line(figure) >= 1
         else max_columns
     )
+    rows = -(-len(legend_handles) // column_count) or 1
+    column_count = -(-len(legend_handles) // rows)  # columns of nearly equal length
     if get_medium().is_one_column:
-        figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * -(-len(legend_handles) // column_count))
+        figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * rows)
     figure.legend(
         handles=legend_handles,
         loc="outside lower center",
-        ncols=column_count,
+        ncols=max(column_count, 1),
         title=note or None,
     )
 

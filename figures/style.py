@@ -57,6 +57,7 @@ MINIMUM_STAR_STYLE: dict[str, Any] = {  # marks a minimum, drawn beneath the poi
     "linestyle": "none",
     "zorder": 2.5,
 }
+MARKER_ZORDER = 3.1  # of the markers of error bars with zorder 3
 SMALL_FONT_SIZE = "small"  # text inside panels
 BAND_OPACITY = 0.18  # for the band that theory predicts for a single run
 BAND_EDGE_WIDTH_POINTS = 0.5  # points
@@ -319,7 +320,7 @@ def draw_mean_points(
     if filled_mask is not None:
         positions = np.asarray(x)[filled_mask], np.asarray(mean)[filled_mask]
         filled_style = {**style, "markerfacecolor": curve_style["color"]}
-        ax.plot(*positions, **filled_style, zorder=3)  # below the points of later curves
+        ax.plot(*positions, **filled_style, zorder=MARKER_ZORDER)  # below the points of later curves
 
 
 def draw_run_band(ax: Axes, x: Any, low: Any, high: Any, colour: Any, dashes: Any) -> None:

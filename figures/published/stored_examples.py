@@ -69,7 +69,9 @@ def draw_capacity(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     fraction.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel="fraction of separable sets")
     add_panel_letters(stability, fraction)
     keys = [key for ax in (stability, fraction) for key in ax.get_legend_handles_labels()[0]]
-    return add_title_and_legend(figure, simulation, [*keys, *marks], columns=3)
+    add_title_and_legend(figure, simulation, [*keys, *marks], columns=3)
+    figure.suptitle(f"random labels, {figure.get_suptitle()}")
+    return figure
 
 
 capacity = PublishedFigure(

@@ -68,6 +68,7 @@ from statmech.stores.zarr_store import (
     get_replacement_hint,
     get_shard_path,
     list_stores,
+    record_figure,
 )
 
 ChunkSimulator = Callable[[SweepStore, list[Chunk], bool, StoreLog], Iterator[Chunk]]  # yields written chunks
@@ -230,7 +231,7 @@ def run_into(
     memory
         Memory limit in bytes.
     figure
-        Figure that a new store remembers.
+        Figure that the store remembers, instead of the figure of an earlier run.
     progress
         Callback for the numbers of finished runs and of all runs.
     tell
@@ -332,6 +333,7 @@ class StoreRun:
             raise StoreError(f"{failure}. {get_replacement_hint()}") from None
         changed = self._list_extensions(store)
         if not changed and not _must_record_version(store, self.again):
+            record_figure(path, self.figure)
             return store
         check_variable_forms(store, scenario_from(config))
         if changed:

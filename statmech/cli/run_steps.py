@@ -232,6 +232,7 @@ def load_stored_theory(job: Job, fresh: bool) -> xr.Dataset | None:
     if not is_running_version(made_by):
         print(f"{job.theory_store}: is by {format_version(made_by)}; it is recomputed", file=sys.stderr)
         return None
+    zarr_store.record_figure(job.theory_store, job.figure)
     print(UP_TO_DATE_MESSAGE.format(job.theory_store), file=sys.stderr)
     return dataset
 

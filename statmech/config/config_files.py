@@ -269,13 +269,13 @@ def format_config(scenario: AbstractScenario) -> str:
         except ScenarioError as failure:  # some defaults are not valid here, such as the start for the optimal rule
             required_values |= {str(key): all_values[str(key)] for (key, *_), _ in failure.problems}
     changed = {name: value for name, value in all_values.items() if default.get(name) != value}
-    return "\n".join(f"{name}: {_format_yaml_value(value)}" for name, value in {**required_values, **changed}.items())
+    return "\n".join(f"{name}: {format_yaml_value(value)}" for name, value in {**required_values, **changed}.items())
 
 
-def _format_yaml_value(value: Any) -> str:
+def format_yaml_value(value: Any) -> str:
     """Format a config value as JSON, which is also YAML, and equally spaced numbers as a range.
 
-    >>> _format_yaml_value([0.0, 0.5, 1.0, 1.5]), _format_yaml_value([1.0, 2.0])
+    >>> format_yaml_value([0.0, 0.5, 1.0, 1.5]), format_yaml_value([1.0, 2.0])
     ('{linspace: [0, 1.5, 4]}', '[1.0, 2.0]')
     """
     if isinstance(value, list) and len(value) > 3 and all(isinstance(number, float) for number in value):

@@ -218,11 +218,6 @@ class Composition(PanelContent):
         """The variables of all panels, without repetition."""
         return tuple(dict.fromkeys(name for content in (self, *self.panels) for name in content.y))
 
-    @property
-    def describes_content(self) -> bool:
-        """True if the section describes the content of the figure, in addition to names and texts."""
-        return bool({*self.model_dump()} - {"name", "title", "question", "caption"})
-
     def list_contents(self) -> list[Composition]:
         """Return a composition for each of the panels, with the keys of the figure that the panel does not have.
 

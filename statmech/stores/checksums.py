@@ -46,11 +46,16 @@ def write_checksums(store: Path) -> None:
     group["attributes"][CHECKSUMS_ATTRIBUTE] = {
         name: digest for name, digest in digests.items() if name != GROUP_METADATA_FILE
     }
-    group["attributes"][CHECKSUMS_ATTRIBUTE][GROUP_METADATA_FILE] = _hash_group_metadata(group)
-    (store / GROUP_METADATA_FILE).write_text(json.dumps(group, indent=2), encoding="utf-8")
+    write_group_metadata(store, group)
     for name in names:
         with (store / name).open("r+b") as file:
             os.fsync(file.fileno())
+
+
+def write_group_metadata(store: Path, group: dict[str, Any]) -> None:
+    """Write the metadata of a store's group with their checksum."""
+    group["attributes"][CHECKSUMS_ATTRIBUTE][GROUP_METADATA_FILE] = _hash_group_metadata(group)
+    files.write_atomically(store / GROUP_METADATA_FILE, json.dumps(group, indent=2).encode())
 
 
 def check_regular_files(store: Path) -> None:

@@ -100,6 +100,24 @@ def save(dataset: xr.Dataset, path: Path, figure: FigureKeyValue = None) -> None
         raise make_unwritable_file_error(path, failure) from None
 
 
+def record_figure(path: Path, figure: FigureKeyValue) -> None:
+    """Record the figure of the latest run in a store, whose other files do not change.
+
+    Parameters
+    ----------
+    path
+        A store that is complete or can be resumed.
+    figure
+        The figure that the folder of results remembers; None keeps the recorded figure.
+    """
+    group = checksums.read_group_metadata(path)
+    recorded = config_from_attributes(group["attributes"])
+    config = add_figure(recorded, figure)
+    if config != recorded:
+        group["attributes"]["config"] = json.dumps(config)
+        checksums.write_group_metadata(path, group)
+
+
 def load(path: str | Path) -> xr.Dataset:
     """Read a store and its shards into memory, as one dataset.
 
