@@ -651,7 +651,11 @@ def add_dense_lines(results: Results, x: str) -> Results:
     theory, lines = results.theory, smooth(results.scenario, x)
     if lines is None:
         return replace(results, lines=None)
-    selected = {dim: theory[dim] for dim in lines.dims if dim in theory.coords and dim not in theory.dims}
+    selected = {
+        dim: theory[dim]
+        for dim, size in lines.sizes.items()
+        if dim != x and dim in theory.coords and theory.sizes.get(dim) != size
+    }  # lines have all recorded times, of which the results may have a few
     return replace(results, lines=lines.sel(selected))
 
 

@@ -171,9 +171,9 @@ def _split_by_colour(values: xr.DataArray, colours: Mapping[str, Sequence[Any]])
     if axis is None:
         yield None, values
         return
-    first = values.isel({axis: 0}, drop=True)
-    if bool((abs(values - first) <= EQUAL_GUIDE_TOL * abs(first)).all()):
-        yield None, first
+    common = values.max(axis)
+    if bool((values.isnull() | (abs(values - common) <= EQUAL_GUIDE_TOL * abs(common))).all()):
+        yield None, common
         return
     for index, colour in enumerate(colours[axis]):
         yield colour, values.isel({axis: index})

@@ -351,7 +351,7 @@ def _get_greek_letter(name: str) -> str:
 
 
 MAX_LISTED_VALUES = 8  # a longer list is shown as its range
-UNDEFINED_KEYS = ("t",)  # whose axis names the unit
+UNDEFINED_KEYS = ("t",)  # the label of the axis names the unit
 DEFINITION_END_PATTERN = re.compile(r";|: |, increasing|, (with|until) ")  # where the definition of a key ends
 CAPTION_OMITTED_KEYS = (
     *("key", "seeds", "dtype", "engine", "solver"),  # settings of the computation
@@ -393,6 +393,7 @@ KEY_PHRASES = {  # for keys without a symbol
     "share": "fraction {} of weights pruned at a time",
     "l1_ratio": "part {} of the l1 norm",
     "switch": "switch at $t$ = {}",
+    "resample": "resampling: {}",
 }
 MAX_TITLE_VALUE_LETTERS = 45
 TITLE_OMITTED_KEYS = (

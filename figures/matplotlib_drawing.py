@@ -139,7 +139,7 @@ def _draw_line(ax: Axes, line: DrawnLine) -> None:
         ax.plot(line.x, line.y, **{"zorder": 1.5, **line.style})
         shown = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
         if line.text and shown.size:
-            panels.write_beside_end(ax, float(line.x[shown[-1]]), float(line.y[shown[-1]]), line.text)
+            panels.annotate_line_end(ax, float(line.x[shown[-1]]), float(line.y[shown[-1]]), line.text)
     else:
         panels.draw_guide(ax, x=line.x, y=line.y, text=line.text, **line.style)
 

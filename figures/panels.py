@@ -396,13 +396,13 @@ def draw_curve(
             ax, curve.theory_x, series.clip_band_for_log(low, curve.theory) if "y" in log else low, high, **style.band
         )
     if curve.mean is not None:
-        error = reach_axis_of_logarithm(curve) if "y" in log else curve.error
+        error = extend_bars_ending_at_zero(curve) if "y" in log else curve.error
         draw_mean_points(ax, curve.x, curve.mean, error, style.points, filled_mask)
         if DRAWING_OPTIONS.get().has_residual_strips:
             draw_residual_strip(ax, curve, style.points)
 
 
-def reach_axis_of_logarithm(curve: series.Curve) -> np.ndarray | None:
+def extend_bars_ending_at_zero(curve: series.Curve) -> np.ndarray | None:
     """Return the standard errors with bars that reach the foot of a logarithmic axis if they end at 0.
 
     The end of such a bar is a rounding error, which would extend the axis by many decades.
@@ -448,7 +448,7 @@ def draw_guide(*panels: Axes, x: float | None = None, y: float | None = None, te
         ax.annotate(text, (1, y or 0.0), (2, 0), xycoords=ax.get_yaxis_transform(), va="center", **GUIDE_TEXT_STYLE)
 
 
-def write_beside_end(ax: Axes, x: float, y: float, text: str) -> None:
+def annotate_line_end(ax: Axes, x: float, y: float, text: str) -> None:
     """Write the text of a guide to the right of its end."""
     ax.annotate(text, (x, y), (2, 0), va="center", **GUIDE_TEXT_STYLE)
 
@@ -482,7 +482,7 @@ def add_panel_letters(*panels: Axes) -> None:
     """Write (a), (b), ... above each panel on the left, joined to its title if space is short."""
     for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
         left, title = ax.get_title(loc="left"), ax.get_title()
-        room = _get_width_in_letters(ax) - len(title.replace("$", ""))
+        room = _get_width_in_letters(ax) - max(map(len, title.replace("$", "").split("\n")))
         if title and room < MIN_TITLE_ROOM:
             ax.set_title("")
             left = title if room > PANEL_LETTER_WIDTH else ",\n".join(title.rsplit(", ", 1))

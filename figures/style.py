@@ -57,7 +57,7 @@ MINIMUM_STAR_STYLE: dict[str, Any] = {  # marks a minimum, drawn beneath the poi
     "linestyle": "none",
     "zorder": 2.5,
 }
-MARKER_ZORDER = 3.1  # of the markers of error bars with zorder 3
+MARKER_ZORDER = 3.1  # Matplotlib draws the markers of error bars 0.1 above the bars
 SMALL_FONT_SIZE = "small"  # text inside panels
 BAND_OPACITY = 0.18  # for the band that theory predicts for a single run
 BAND_EDGE_WIDTH_POINTS = 0.5  # points

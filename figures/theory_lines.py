@@ -25,7 +25,7 @@ def round_line(curve: Curve, log: str) -> Curve:
     curve
         The curve.
     log
-        The logarithmic axes, on which the line is interpolated in the logarithm.
+        The logarithmic axes. The line is interpolated in their logarithms.
 
     Examples
     --------

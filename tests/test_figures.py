@@ -109,6 +109,8 @@ OWN = {  # overrides of figures whose configs need more than those of their kind
     "best_lambda": ["N=20", "seeds=3", "alpha=3", "lam=0.1,1,10"],
     "logistic_threshold": ["N=20", "seeds=3", "gain=1,3", "alpha=1.5,3,6"],
     "bayes_gap": ["N=20", "seeds=3", "alpha=1,3"],
+    "bagging": ["N=20", "seeds=3", "resample=[{share: 0.3}, {share: 0.6}, {share: 1}]"],
+    "bagged_stability": ["N=20", "seeds=3", "alpha=1,2", "resample=[{share: 0.5}, {share: 1}]"],
     "random_features": [f"zip={{{FEATURES}}}", "seeds=2", "lam=0,1e-3"],
     "multiple_descent": ["N=40", "seeds=2", "alpha=0.05,0.3,0.8,2"],
     "aligned": ["N=40", "seeds=2", "lam=0.01,0.1,1"],

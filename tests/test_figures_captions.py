@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import numpy as np
 import pytest
 from small import SMALL
 
+import statmech
 from figures import captions, labels
 from statmech import Clusters, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples, run
 from statmech.parameters.parameter_fields import get_parameters
@@ -68,6 +70,25 @@ def test_parameters_at_their_default_are_in_title_and_caption(scenario, stated):
     title = labels.plain_from_latex(", ".join(labels.describe_title_values(scenario)))
     assert [words for words in stated if words not in title] == []
     assert [words for words in stated if " = " in words and words not in parameters(scenario)] == []
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_caption_defines_the_symbol_of_every_parameter(kind):
+    scenario = SMALL[kind]
+    text = "; ".join(["", *labels.define_symbols(scenario), ""])
+    for name in labels.get_caption_keys(scenario).keys() - {"t"}:
+        symbol = scenario.describe(name).label
+        assert not symbol.startswith("$") or f"; {symbol}, " in text, name
+
+
+def test_the_command_of_a_caption_reproduces_the_values_of_an_axis(tmp_path):
+    changes = ["seeds=2", "alpha={geomspace: [0.1, 10, 5]}", "lam=0.123456789,best", "N=10"]
+    results = Results(statmech.load("double_descent", changes), name="double_descent")
+    text, latex = (file.read_text() for file in captions.write_caption(results, "double_descent", tmp_path / "it"))
+    command = re.search(r"Command: `(.*)`", text)[1]
+    assert "alpha='{geomspace: [0.1, 10, 5]}'" in command
+    assert statmech.load(*shlex.split(command)[2:3], shlex.split(command)[3:]) == results.scenario
+    assert r"alpha='\{geomspace: [0.1, 10, 5]\}'}" in latex
 
 
 def test_parameters_of_what_learns_are_stated_at_their_default():

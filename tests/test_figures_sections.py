@@ -449,6 +449,8 @@ def test_a_shipped_section_says_what_it_shows_and_survives_a_round_trip(name):
     figure = read_shipped_configs()[name].figure
     assert {*figure.model_dump()} - {"name", "title", "question", "caption"}
     assert figure.caption or name == "curriculum"
+    guides_of_panels = [guide for part in (figure, *figure.panels) for guide in part.guides]
+    assert [guide for guide in guides_of_panels if not (guide.label or guide.text)] == []
     scenario = statmech.load(name)
     assert [*scenario.figure.problems(scenario)] == []
     assert Composition(**scenario.figure.model_dump(mode="json")) == scenario.figure

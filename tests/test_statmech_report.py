@@ -15,8 +15,10 @@ import simulate
 import theory
 from figures.interactive import html_report, report_charts
 from figures.interactive.html_report import write_report
+from figures.overlay import describe_figure
 from simulate.execution.store_simulation import run_into
-from statmech import RULES, Results, Risk, Scenario
+from statmech import RULES, Inference, Results, Risk, Scenario
+from statmech.keys.figure_key import Composition
 from statmech.keys.scenario import SCENARIOS
 from statmech.runtime.installed_packages import get_install_command
 from statmech.stores import zarr_store
@@ -106,6 +108,15 @@ def test_values_of_a_long_axis_that_are_not_drawn_are_mentioned():
 
 
 @pytest.mark.slow
+def test_lines_of_iterations_are_those_of_the_last_step_as_are_the_points():
+    scenario = Inference(prior="gauss", alpha=[1, 2], steps=5, N=20, seeds=2)
+    results = report_charts._select_last_time(Results(scenario, simulate.run(scenario), theory.solve(scenario)))
+    [panel] = describe_figure({"": results}, Composition(y="m")).panels
+    [drawn] = panel.curves
+    np.testing.assert_allclose(drawn.curve.theory[[0, -1]], drawn.curve.theory_at_x, rtol=1e-9)
+    assert (drawn.curve.theory_at_x > 0.1).all()  # the first step has no overlap
+
+
 def test_runs_that_are_missing_or_failed_are_reported_and_omitted(tmp_path, monkeypatch, capsys):
     small = ["boosting", "N=5", "tests=200", "s=1,3", "P=20", "seeds=70"]
     out = tmp_path / "part"

@@ -458,7 +458,7 @@ def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition
 def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -> dict[str, Any] | None:
     """Return the scenario's config on the dense grid of a theory line, or None if no such grid is possible."""
     config, ignores = scenario.config(), scenario.keys_ignored_by_theory
-    values = np.asarray(config.get(axis, ()))
+    section_key, values = _split_section_axis(config.get(axis, ()))
     zipped = [name for group in scenario.zipped for name in group]
     if scenario.unsolved or scenario.on_data or axis in ignores or {axis, *ignores} & {*zipped}:
         return None
@@ -478,7 +478,21 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
     singular_values = find_singularities(scenario).get(axis, ()) if find_singularities else ()
     singular = np.outer(singular_values, SINGULARITY_GRID_FACTORS).ravel()
     added_points = singular[(singular > dense[0]) & (singular < dense[-1])]
-    return {**config, axis: np.union1d(dense, added_points).tolist(), **_choose_ignored_key_values(config, ignores)}
+    points = np.union1d(dense, added_points).tolist()
+    axis_form = [{section_key: point} for point in points] if section_key else points
+    return {**config, axis: axis_form, **_choose_ignored_key_values(config, ignores)}
+
+
+def _split_section_axis(axis_form: Any) -> tuple[str, np.ndarray]:
+    """Return the common key of an axis of sections, or "" for an axis of plain values, and the values.
+
+    >>> _split_section_axis([{"share": 0.2}, {"share": 0.5}])
+    ('share', array([0.2, 0.5]))
+    """
+    if not isinstance(axis_form, list) or not all(isinstance(form, dict) and len(form) == 1 for form in axis_form):
+        return "", np.asarray(axis_form)
+    section_key, *further_keys = dict.fromkeys(key for form in axis_form for key in form)
+    return section_key, np.asarray([] if further_keys else [form[section_key] for form in axis_form])
 
 
 def _choose_ignored_key_values(config: dict[str, Any], ignores: dict[str, Any]) -> dict[str, Any]:

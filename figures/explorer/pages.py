@@ -243,7 +243,7 @@ PAGES: dict[str, Page] = {
         start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
         min_x=0.2,
         num_points=12,
-        keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
+        keys_without_slider=("l1_ratio", "noise", "gain", "rho", "K"),  # K needs a key `resample`
         inputs=("spectrum", "power_law"),
         preset_views={
             "double descent": View(
@@ -273,6 +273,11 @@ PAGES: dict[str, Page] = {
                 figures=("aligned",),
             ),
             "which loss, at which noise": View({"flip": 0.1, "lam": 1}, show=("eps_g",), figures=("bayes_gap",)),
+            "bagging": View(
+                {"loss": ["hinge"], "K": [1, 3, 11], "resample": {"share": 0.7}, "flip": 0.1, "lam": 0.4},
+                show=("eps_g_weight_mean", "eps_g_majority_vote"),
+                figures=("bagging", "bagged_stability"),
+            ),
         },
     ),
     "descent": Page(

@@ -387,6 +387,8 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     for name in scenario.axis_names():
         if name in config and (name == key or name not in get_time_dependent_keys(scenario)):
             config[name] = _numbers_from_sections(scenario, name, config[name])
+    if "resample" in config and isinstance(config["K"], list):  # a single student does not learn a part of the examples
+        config["K"] = sorted(config["K"], reverse=True)
     config[learning] = drop_duplicates(list(ensure_tuple(getattr(scenario, learning))))
     curves = math.prod(len(scenario.recorded_coordinates[dim]) for dim in page.curves)
     names = [name for name in scenario.axis_names() if name not in (learning, key)]

@@ -182,7 +182,7 @@ def draw_noise_floor(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ]
     _label_axes(late, time_axes, simulation, units[0])
     marks = [
-        make_line_handle(f"$M$ = {M}", linestyle="none", **_get_unit_count_point_style(index))
+        make_line_handle(f"$M$ = {M}", linestyle="none", markerfacecolor="white", **get_curve_style(index))
         for index, M in enumerate(units)
     ]
     return add_title_and_legend(figure, simulation, [*marks, *FLOOR_LEGEND_HANDLES, *times], "eta", "noise", columns=4)
@@ -201,14 +201,9 @@ noise_floor = PublishedFigure(
 )
 
 
-def _get_unit_count_point_style(teacher_index: int) -> dict[str, Any]:
-    """Return the marker style of one M: hollow for the smallest M, full otherwise."""
-    return {**get_curve_style(teacher_index), "markerfacecolor": "white" if teacher_index == 0 else None}
-
-
 def _draw_final_errors(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
     """Draw eps_g of one M at the last time, from runs, equations and the stationary state."""
-    K, M, style = runs.K.values, int(runs.M[0]), _get_unit_count_point_style(index)
+    K, M, style = runs.K.values, int(runs.M[0]), get_curve_style(index)
     ax.plot(K, DRAWN_ERROR_SCALE * floors, "x", color=THEORY_COLOUR, markersize=4, markeredgewidth=0.9, zorder=2)
     dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}
     ax.plot(K, DRAWN_ERROR_SCALE * theory.eps_g.isel(t=-1).values, color=style["color"], **dash)

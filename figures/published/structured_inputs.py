@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from figures.panels import (
+    GUIDE_STYLE,
     add_title_and_legend,
     combine_with_lines,
     draw_guide,
@@ -54,7 +55,8 @@ def draw_aligned(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             _get_aligned_teacher_fraction(spectrum), lam, color=key.get_color(), clip_on=False, **MINIMUM_STAR_STYLE
         )
     _draw_best_penalty_curve(best, theory, spectra[0])
-    marks = [*keys, make_line_handle("best penalty", **MINIMUM_STAR_STYLE)]
+    isotropic_teacher = make_line_handle("no preferred direction", **GUIDE_STYLE)
+    marks = [*keys, make_line_handle("best penalty", **MINIMUM_STAR_STYLE), isotropic_teacher]
     return add_title_and_legend(figure, results, marks, "alpha", "noise", note=TEACHER_FRACTION_NOTE)
 
 
@@ -96,11 +98,12 @@ def _draw_best_penalty_curve(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -
         part = np.array([*part[lam > 0], end, np.nan, end, part[-1]])
         lam = np.array([*lam[lam > 0], 0, np.nan, 0, 0])
     ax.plot(part, lam, color=THEORY_COLOUR, zorder=1, clip_on=False)
-    draw_guide(ax, x=_get_aligned_teacher_fraction(replace(spectrum, teacher="random")), y=first.teacher.noise**2)
+    draw_guide(ax, x=_get_aligned_teacher_fraction(replace(spectrum, teacher="random")))
     ax.set_yscale("function", functions=(np.sqrt, np.square))
     ax.set(ylim=(0, None), yticks=BEST_PENALTY_TICKS, xlabel="teacher's part $T$")
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_ylabel(r"best penalty $\lambda^*$")
+    ax.set_title("square-root scale")
 
 
 GUIDE_START_FACTOR, GUIDE_STOP_FACTOR, GUIDE_HEIGHT_FACTOR = (

@@ -18,6 +18,9 @@ variables.
 **Students are measured** exactly from the covariance where inputs are Gaussian, on all rows of a table, and on
 `NUM_TEST_EXAMPLES` new inputs of random features, the same for all students of a seed.
 
+**Ensembles.** Each student of a seed has its own order of the examples, and learns the first of them: a larger share
+adds examples, and a larger K adds students. The draws of a bootstrap are independent of this order.
+
 **Two Gaussian clusters.** A seed has one direction between the centres for each N, and the inputs in the list lie
 around the centre of their cluster. Labels +1 are equally spaced in the list, so that any first part of the list
 contains the given fraction of +1 to within one example. An intercept would otherwise follow fluctuations of that
@@ -45,6 +48,7 @@ from statmech.kinds.risk_clusters import ClusterCell
 TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJECTION_STREAM, TEST_STREAM = range(
     7
 )  # one stream for each kind of random number
+RESAMPLING_STREAM, VOTE_STREAM = 7, 8
 NULL_VARIANCE_TOL = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
 NUM_TEST_EXAMPLES = 10_000  # new inputs, for students of random features
 
@@ -254,6 +258,21 @@ def draw_teacher_data(cell: TeacherCell, key: int, seed: int) -> TeacherData:
     X = inputs.draw_examples(make_random_stream(INPUT_STREAM, **identity), cell.P, N)
     u = np.einsum("pi,i->p", X, w) / np.sqrt(N)  # row by row: each field's bits are independent of other rows
     return TeacherData(w, X, cell.teacher.draw(make_random_stream(OUTPUT_STREAM, **identity), u))
+
+
+def draw_learnt_examples(cell: RiskCell, key: int, seed: int, student: int) -> np.ndarray:
+    """Draw the positions of the examples that one student of an ensemble learns, with repetitions for a bootstrap.
+
+    >>> from statmech import Risk
+    >>> scenario = Risk(loss="square", K=2, resample={"share": [0.2, 0.5]}, N=10, alpha=1)
+    >>> few, more = (draw_learnt_examples(cell, key=0, seed=0, student=0) for cell in scenario.cells())
+    >>> len(few), len(more), bool((more[:2] == few).all())
+    (2, 5, True)
+    """
+    rng = make_random_stream(RESAMPLING_STREAM, N=cell.N, key=key, seed=seed, student=student)
+    if cell.is_bootstrap:
+        return rng.integers(0, cell.P, cell.P)
+    return rng.permutation(cell.P)[: cell.num_learnt_examples]
 
 
 class ClusterData(NamedTuple):

@@ -15,21 +15,35 @@ from typing import Any, TypeVar
 import numpy as np
 
 from simulate.convex.message_passing import compute_posterior_mean
-from simulate.convex.minimisation_and_separability import find_separation, is_separable, minimise_risk
+from simulate.convex.minimisation_and_separability import Separation, find_separation, is_separable, minimise_risk
 from simulate.convex.newton import compute_inverse_hessian, compute_susceptibility
 from simulate.convex.objective_and_certificates import (
     Minimum,
     Problem,
     make_loss_argument_map,
 )
-from simulate.convex.training_data import StudentMeasure, TeacherData, draw_teacher_data
+from simulate.convex.training_data import (
+    VOTE_STREAM,
+    StudentMeasure,
+    TeacherData,
+    draw_learnt_examples,
+    draw_teacher_data,
+    make_random_stream,
+)
 from simulate.execution.work_units import ConvexFitSimulator
 from statmech.convex.teachers import LabelTeacher, label_error
 from statmech.errors import ScenarioError
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.kinds.convex_fit import PenalisedCell
 from statmech.kinds.empirical_risk import Risk, RiskCell
-from statmech.students.student_geometry import compute_student_order_parameters
+from statmech.students.ensemble_vote import (
+    MAX_EXACT_STUDENTS,
+    choose_test_circle_count,
+    draw_random_circles,
+    few_student_vote_error,
+    measure_near_equal_vote_error,
+)
+from statmech.students.student_geometry import compute_ensemble_order_parameters, compute_student_order_parameters
 from theory.convex.best_lambda import cap_infinite_lambda, find_best_group_lambdas
 
 MAX_MEASURABLE_RISK_GAP = 1.0  # relative distance of F >= 0 from its minimum: at larger gaps, minimisation has failed
@@ -79,17 +93,39 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
         """Simulate one minimisation of a loss on examples of a random teacher, and return its variables."""
         data = draw_teacher_data(cell, self.scenario.key, seed)
         lam = self.get_penalty_strength(cell)
-        problem = make_risk_problem(cell, data, lam)
-        separated = find_separation(problem.B) if cell.teacher.labels and lam == 0 else None
-        minimum = minimise_risk(problem, separated, lam, self.scenario.solver)
-        values = measure_student(cell, data, problem, minimum, lam)
-        if cell.teacher.labels:
-            values["separable"] = is_separable(problem, separated, minimum, cell.inputs.isotropic)
+        if cell.resample:
+            values = self._simulate_ensemble(cell, data, lam, seed)
+        else:
+            problem, separated, minimum = self._fit_student(cell, data, lam)
+            values = measure_student(cell, data, problem, minimum, lam)
+            if cell.teacher.labels:
+                values["separable"] = is_separable(problem, separated, minimum, cell.inputs.isotropic)
         if self.scenario.bayes:
             values["R_bayes"] = compute_cosine(
                 compute_posterior_mean(data, cell, MAX_BAYES_MESSAGE_STEPS), data.teacher
             )
         return {name: value for name, value in values.items() if name in self.scenario.variables}
+
+    def _fit_student(self, cell: RiskCell, data: TeacherData, lam: float) -> tuple[Problem, Separation | None, Minimum]:
+        """Minimise the risk of one student on these examples."""
+        problem = make_risk_problem(cell, data, lam)
+        separated = find_separation(problem.B) if cell.teacher.labels and lam == 0 else None
+        return problem, separated, minimise_risk(problem, separated, lam, self.scenario.solver)
+
+    def _simulate_ensemble(self, cell: RiskCell, data: TeacherData, lam: float, seed: int) -> dict[str, float]:
+        """Fit the students of an ensemble to their parts of the examples, and return means and ensemble variables."""
+        students, weights = list[dict[str, float]](), list[np.ndarray]()
+        for student in range(cell.K):
+            rows = draw_learnt_examples(cell, self.scenario.key, seed, student)
+            part = data._replace(X=data.X[rows], y=data.y[rows])
+            problem, _, minimum = self._fit_student(cell, part, lam)
+            students.append(measure_student(cell, part, problem, minimum, lam))
+            weights.append(minimum.w)
+        values = average_over_students(students)
+        if not np.isfinite(values["R"]):
+            return values
+        rng = make_random_stream(VOTE_STREAM, N=cell.N, key=self.scenario.key, seed=seed, K=cell.K)
+        return values | measure_ensemble(data.teacher, np.array(weights), rng)
 
     def check_resources(self) -> None:
         """Raise `ScenarioError` if the examples do not fit into memory, or for message passing without a penalty."""
@@ -98,8 +134,12 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
         super().check_resources()
 
     def count_run_bytes(self, cell: RiskCell) -> float:
-        """Return the bytes of a run: three copies of the inputs, and three matrices of the smaller dimension."""
-        return 8.0 * 3 * (cell.P * cell.N + min(cell.P, cell.N) ** 2)
+        """Return the bytes of a run: three copies of the inputs, and three matrices of the smaller dimension.
+
+        Ensembles need a copy of the inputs that one student learns, and the weights of all students.
+        """
+        ensemble = cell.num_learnt_examples * cell.N + cell.K * cell.N if cell.resample else 0
+        return 8.0 * (3 * (cell.P * cell.N + min(cell.P, cell.N) ** 2) + ensemble)
 
 
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:
@@ -144,6 +184,41 @@ def measure_student(
             else compute_susceptibility(bare, minimum.w)
         )
     return values
+
+
+def average_over_students(students: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Average the variables of an ensemble's students, with the largest gap, NaN where a student lacks a variable.
+
+    >>> average_over_students([{"gap": 1e-9, "converged": True, "R": 0.5}, {"gap": 0.1, "converged": False, "R": 0.3}])
+    {'gap': 0.1, 'converged': False, 'R': 0.4}
+    """
+    names = dict.fromkeys(["gap", "converged", "R", *(name for student in students for name in student)])
+    values = {name: float(np.mean([student.get(name, np.nan) for student in students])) for name in names}
+    gaps = [student["gap"] for student in students]
+    return values | {"gap": float(np.max(gaps)), "converged": all(student["converged"] for student in students)}
+
+
+def measure_ensemble(teacher: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
+    """Measure q and the errors of an ensemble of students with weights (K, N).
+
+    The majority vote is exact for few students, and measured on random circles of inputs for many.
+    """
+    K, N = weights.shape
+    unit = teacher / np.linalg.norm(teacher)
+    parallel = weights @ unit
+    perpendicular = weights - np.outer(parallel, unit)
+    gram = perpendicular @ perpendicular.T
+    ensemble = compute_ensemble_order_parameters(parallel, gram)
+    if K <= MAX_EXACT_STUDENTS:
+        vote = few_student_vote_error(parallel, gram)
+    else:
+        circles = draw_random_circles(rng, choose_test_circle_count(K, N), K)
+        vote = measure_near_equal_vote_error(parallel, gram, circles)
+    return {
+        "q": float(ensemble["q"].mean()),
+        "eps_g_majority_vote": float(vote),
+        "eps_g_weight_mean": float(ensemble["eps_g_weight_mean"]),
+    }
 
 
 def compute_mean_loss(problem: Problem, x: np.ndarray) -> float:

@@ -252,7 +252,7 @@ def _average_loss_and_error(nodes: FieldNodes, weight: np.ndarray, reported_loss
 
 def compute_fresh_label_error(teacher: LabelTeacher, log_tan: np.ndarray) -> np.ndarray:
     """Average the label error of a student at this angle over fresh, possibly noisy examples."""
-    batch_index, z, dz, _ = _make_panel_nodes(
+    batch_index, z, dz, _ = make_panel_nodes(
         np.minimum(make_label_panel_edges(COARSE_GAUSSIAN_PANEL_EDGES, teacher, np.exp(log_tan)), 0.0)
     )
     weight = compute_label_densities(teacher, log_tan[batch_index], np.ones(len(z)), z).h_density
@@ -337,16 +337,16 @@ def make_field_nodes(
 
 def _make_smooth_nodes(loss: Loss, V: np.ndarray, h_edges: np.ndarray, include_flat: bool = False) -> FieldNodes:
     """Make nodes for averages over examples in p, the field after training, between the kinks of the loss."""
-    edges = _convert_edges_to_p(loss, V, h_edges)
+    edges = convert_edges_to_p(loss, V, h_edges)
     left, right = loss.one_sided_slopes(edges)
     mask = include_flat | (right[:, :-1] != 0) | (left[:, 1:] != 0)  # flat panels have end slopes 0
-    batch_index, p, dp, rounding = _make_panel_nodes(edges, mask)
+    batch_index, p, dp, rounding = make_panel_nodes(edges, mask)
     slope, stiff = V[batch_index, None] * loss.slope(p), V[batch_index, None] * loss.curvature(p)
     h = p + slope - (1 + stiff) * rounding  # correct the rounding of p, which a large V l'' would amplify
     return FieldNodes(len(V), batch_index, h, stiff * rounding - slope, (1 + stiff) * dp, stiff * dp)
 
 
-def _convert_edges_to_p(loss: Loss, V: np.ndarray, h_edges: np.ndarray) -> np.ndarray:
+def convert_edges_to_p(loss: Loss, V: np.ndarray, h_edges: np.ndarray) -> np.ndarray:
     """Map panel edges for averages over examples from h to p, and add edges where the loss changes its shape."""
     p = prox(loss, h_edges, V[:, None], PANEL_EDGE_PROX_REL_TOL)
     inner = np.array([0.0, *loss.kinks, *loss.bends])
@@ -363,11 +363,11 @@ def _make_kink_nodes(loss: Loss, kink: float, V: np.ndarray, h_edges: np.ndarray
     edges = np.clip(h_edges, (kink + V * left)[:, None], (kink + V * right)[:, None])
     low, high = h_edges[:, :1], h_edges[:, -1:]
     first, last = np.clip((kink + V * left)[:, None], low, high), np.clip((kink + V * right)[:, None], low, high)
-    batch_index, h, dh, _ = _make_panel_nodes(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
+    batch_index, h, dh, _ = make_panel_nodes(np.clip(np.concatenate([first, edges, last], axis=1), low, high))
     return FieldNodes(len(V), batch_index, h, kink - h, dh, dh)
 
 
-def _make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
+def make_panel_nodes(edges: np.ndarray, mask: np.ndarray | float = 1.0) -> tuple[np.ndarray, ...]:
     """Make Gauss-Legendre nodes for averages over examples on the panels between edges (batch, edges).
 
     Returns the batch index of each panel, the nodes, their weights and their rounding errors. Panels of width 0 and

@@ -6,7 +6,7 @@ runs and theory: the best penalty at alpha.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -16,15 +16,18 @@ from statmech.convex.teachers import LabelTeacher, Teacher
 from statmech.convex.weight_distributions import WeightDistribution
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.kinds.empirical_risk import Risk, RiskCell
+from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
 from theory.convex.bayes_optimal import solve_bayes_overlap
 from theory.convex.best_lambda import find_best_group_lambdas, interpolate_best_lambdas
-from theory.convex.empirical_risk import solve_loss_minimum
+from theory.convex.empirical_risk import make_convex_equations, solve_loss_minimum
+from theory.convex.resampled_learners import compute_transverse_cosines, solve_bootstrap_minimum
 from theory.convex.thresholds import get_recovery_threshold
 from theory.kinds.cell_groups import (
     CellVariables,
     get_example_ratio,
     get_sample_size,
     omit_unused_penalties,
+    solve_in_groups,
     solve_penalised_cells,
 )
 from theory.kinds.cell_groups import searched_penalties as searched_penalties
@@ -50,6 +53,8 @@ def solve(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[CellVariables]:
 
     Values are NaN where the loss has no minimum.
     """
+    if scenario.has_ensembles:
+        return _solve_ensembles(scenario, cells, get_example_ratio, lambda cell: cell.num_learnt_examples / cell.P)
     return solve_penalised_cells(scenario, cells, get_example_ratio, find_best_group_lambdas, _solve_points)
 
 
@@ -58,6 +63,8 @@ def solve_line(scenario: Risk, cells: Sequence[RiskCell]) -> Iterator[CellVariab
 
     The best penalty is omitted if no cell needs it.
     """
+    if scenario.has_ensembles:
+        return _solve_ensembles(scenario, cells, get_sample_size, lambda cell: cell.learnt_fraction)
     find_best_penalties = omit_unused_penalties(cells, interpolate_best_lambdas)
     return solve_penalised_cells(scenario, cells, get_sample_size, find_best_penalties, _solve_points)
 
@@ -67,6 +74,70 @@ def _solve_points(cell: RiskCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping
     setting = cell.loss_setting
     state = solve_loss_minimum(*setting.learner, alpha, lam, setting.inputs)._asdict()
     return state | {"R_bayes": _compute_bayes_cosines(cell, alpha.tolist()), "alpha_c": _compute_critical_alpha(cell)}
+
+
+def _solve_ensembles(
+    scenario: Risk,
+    cells: Sequence[RiskCell],
+    get_alpha: Callable[[RiskCell], float],
+    get_fraction: Callable[[RiskCell], float],
+) -> Iterator[CellVariables]:
+    """Return the theoretical variables of cells with ensembles of students that learn parts of the examples.
+
+    Parameters
+    ----------
+    scenario, cells
+        A scenario and its cells. Only its variables are returned.
+    get_alpha
+        Function that returns all examples per weight of a cell.
+    get_fraction
+        Function that returns the part of these examples that each student learns.
+    """
+    names = {*scenario.variables, *scenario.theory_only_variables}
+
+    def solve_group(members: list[RiskCell]) -> Iterator[CellVariables]:
+        points = [(get_alpha(cell), get_fraction(cell), cell.lam) for cell in members]
+        unique = {point: index for index, point in enumerate(dict.fromkeys(points))}
+        pair = _solve_pairs(members[0], *np.array(list(unique), float).T)
+        for cell, point in zip(members, points, strict=True):
+            values = {name: np.broadcast_to(array, len(unique))[unique[point]] for name, array in pair.items()}
+            theta, c = values["eps_g"] * np.pi, values.pop("c")
+            values |= {
+                "q": np.cos(theta) ** 2 + c * np.sin(theta) ** 2 if cell.K > 1 else np.nan,
+                "eps_g_majority_vote": majority_vote_error(theta, c, np.array(cell.K)),
+                "eps_g_weight_mean": mean_weight_vector_error(theta, c, np.array(cell.K)),
+            }
+            yield {name: np.asarray(value) for name, value in values.items() if name in names}
+
+    return solve_in_groups(cells, lambda cell: (cell.shared_setting, cell.is_bootstrap), solve_group)
+
+
+def _solve_pairs(
+    cell: RiskCell, alpha: np.ndarray, fraction: np.ndarray, lam: np.ndarray
+) -> dict[str, np.ndarray | float]:
+    """Return the variables of one student and the transverse cosine c of two students of an ensemble.
+
+    Parameters
+    ----------
+    cell
+        A cell of the group.
+    alpha
+        All examples per weight (batch,).
+    fraction
+        Part of the examples that each student learns (batch,).
+    lam
+        Strength of the penalty (batch,).
+    """
+    learner = cell.loss_setting.learner
+    equations = make_convex_equations(*learner)
+    state = (
+        solve_bootstrap_minimum(equations, alpha, lam)
+        if cell.is_bootstrap
+        else solve_loss_minimum(*learner, alpha * fraction, lam)
+    )
+    c = compute_transverse_cosines(equations, state, alpha, fraction, cell.is_bootstrap)
+    bayes, alpha_c = _compute_bayes_cosines(cell, alpha.tolist()), _compute_critical_alpha(cell)
+    return state._asdict() | {"c": c, "R_bayes": bayes, "alpha_c": alpha_c}
 
 
 def _compute_bayes_cosines(cell: RiskCell, alphas: list[float]) -> np.ndarray | float:

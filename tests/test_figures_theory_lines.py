@@ -1,0 +1,97 @@
+"""Lines of theory are smooth and end at the limits of an axis; points, bars and texts lie where a reader sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import figures
+from figures import legends, overlay, panels
+from figures.arrangement import arrange_results
+from figures.curves import Curve
+from figures.description import CurveStyle
+from figures.style import apply_style, get_curve_style
+from figures.theory_lines import round_line
+from statmech import Scenario, StoredExamples, run
+from statmech.keys.figure_key import Composition
+
+pytestmark = pytest.mark.quick
+
+
+@pytest.fixture(scope="module")
+def hebb():
+    return run(Scenario(rule="hebb", N=20, t=[1, 5, 20], seeds=2))
+
+
+def test_a_line_ends_where_it_crosses_the_limits(hebb):
+    section = Composition(y="eps_g", limits={"y": [0.12, 0.25]}, log="x")
+    [panel] = overlay.describe_figure({"": hebb}, section).panels
+    line = panel.curves[0].curve.theory
+    inside = line[np.isfinite(line)]
+    assert inside[0] == pytest.approx(0.25)
+    assert inside[-1] == pytest.approx(0.12)
+
+
+@pytest.mark.parametrize("log", ["", "x", "xy"])
+def test_a_coarse_line_is_rounded_through_its_own_points(log):
+    x = np.geomspace(0.1, 10, 13)
+    rounded = round_line(Curve("", x, theory_x=x, theory=1 / (1 + x**2)), log)
+    kept = np.isin(rounded.theory_x.round(9), x.round(9))
+    np.testing.assert_allclose(rounded.theory[kept], 1 / (1 + x**2))
+    exact = 1 / (1 + rounded.theory_x**2)
+    straight = np.interp(rounded.theory_x, x, 1 / (1 + x**2))
+    assert np.abs(rounded.theory - exact).max() < 0.6 * np.abs(straight - exact).max()
+
+
+def test_lines_stay_as_they_are_at_integers_at_infinities_and_between_gaps():
+    epochs = np.arange(1.0, 20)
+    assert round_line(Curve("", epochs, theory_x=epochs, theory=1 / epochs), "").theory_x is epochs
+    x = np.linspace(0, 2, 21)
+    y = np.where(x == 1, np.inf, np.abs(x - 1))
+    y[15] = np.nan
+    rounded = round_line(Curve("", x, theory_x=x, theory=y), "")
+    position = int(np.flatnonzero(np.isinf(rounded.theory))[0])
+    assert rounded.theory_x[position - 1 : position + 2].tolist() == x[9:12].tolist()
+    assert np.isnan(rounded.theory).sum() == 1
+
+
+def test_filled_points_lie_above_the_hollow_ones_of_the_same_curve():
+    curve = Curve("", np.arange(4.0), np.ones(4), np.full(4, 0.1))
+    ax = Figure().subplots()
+    panels.draw_curve(ax, curve, CurveStyle(get_curve_style(0), None, {}), "", np.array([True, False, True, True]))
+    drawn = sorted(ax.lines, key=lambda line: line.get_zorder())  # as in the picture
+    marked = [line for line in drawn if line.get_marker() == "o"]
+    assert [line.get_markerfacecolor() for line in marked] == ["white", get_curve_style(0)["color"]]
+    assert marked[-1].get_xdata().tolist() == [0, 2, 3]
+
+
+def test_the_legend_fills_a_marker_only_if_most_points_are_filled():
+    stored = run(StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[1, 400], seeds=2))
+    stored.simulation.converged[:] = stored.simulation.epochs > 1
+    entries = legends.make_series_entries(arrange_results({"": stored}, Composition(y="eps_g", series="epochs")))
+    assert [entry.style["markerfacecolor"] == entry.style["color"] for entry in entries] == [False, True]
+
+
+def test_the_text_of_a_curved_guide_is_written_at_its_end(hebb):
+    section = Composition(y="R", guides=[{"y": "R ** 2", "text": "the square"}])
+    [ax] = figures.compose(hebb, section).axes
+    [text] = [text for text in ax.texts if text.get_text() == "the square"]
+    assert text.xy == pytest.approx((20, float(hebb.theory.R.sel(t=20).item()) ** 2), rel=1e-6)
+
+
+def test_a_bar_that_ends_at_zero_does_not_extend_a_logarithmic_axis():
+    mean = np.array([0.1, 0.02])
+    curve = Curve("", np.array([1.0, 2.0]), mean, np.array([0.01, 0.02 * (1 - 1e-15)]))
+    ax = Figure().subplots()
+    ax.set_yscale("log")
+    panels.draw_curve(ax, curve, CurveStyle(get_curve_style(0), None, {}), "y")
+    assert ax.get_ylim()[0] > 1e-3
+
+
+def test_legends_have_columns_of_nearly_equal_length():
+    for count, columns in {5: 3, 6: 3, 7: 4, 9: 3}.items():
+        figure = Figure(figsize=(6.75, 2), layout="constrained")
+        keys = [panels.make_line_handle(f"label {number}") for number in range(count)]
+        apply_style(panels.draw_legend_below)(figure, keys, 4)
+        assert figure.legends[0]._ncols == columns
