@@ -17,6 +17,7 @@ from simulate.kinds.seed_batches import (
 )
 from simulate.online import gram_engine, grouped_gram_engine, perceptrons, weight_vector_engine
 from simulate.online.learning_steps import EngineTask
+from statmech.keys.time_dependent_keys import count_steps
 from statmech.keys.variables import LOCAL_FIELD_DESCRIPTIONS
 from statmech.kinds.online_learning import OnlineCell
 from statmech.kinds.online_perceptron import Scenario
@@ -29,7 +30,11 @@ from statmech.students.ensemble_vote import (
     few_student_vote_error,
     measure_near_equal_vote_error,
 )
-from statmech.students.student_geometry import compute_ensemble_order_parameters, make_gram_matrix
+from statmech.students.student_geometry import (
+    compute_ensemble_order_parameters,
+    compute_student_order_parameters,
+    make_gram_matrix,
+)
 
 VOTE_FIELDS_PER_BLOCK = 2**17  # with smaller blocks, threads mostly wait for the interpreter lock
 
@@ -44,6 +49,10 @@ class Simulator(BatchSimulator[OnlineCell]):
     def describe_task(self, cell: OnlineCell, other_cells: Sequence[OnlineCell] = ()) -> EngineTask:
         """Describe the perceptrons of a cell, and of other cells with the same program, to the engine."""
         return perceptrons.make_perceptron_task(cell, self.scenario.dtype, other_cells)
+
+    def count_students(self, cell: OnlineCell) -> int:
+        """Return the number of vectors simulated for a cell: students, and the averages of their weights."""
+        return cell.K * (2 if cell.average else 1)
 
     def choose_engine(self, cell: OnlineCell) -> ModuleType:
         """Return the engine of perceptrons: the requested engine, or an engine that is exact for their inputs."""
@@ -63,10 +72,11 @@ class Simulator(BatchSimulator[OnlineCell]):
     def get_program_key(self, cell: OnlineCell) -> Hashable:
         """Return the rule's family, the sizes and the quantities that change with time, which perceptrons share.
 
-        The key is None for a schedule (its rates round differently in wide programs), for functions of time and for a
-        user's rule: such cells are simulated alone.
+        The key is None for a schedule (its rates round differently in wide programs), for functions of time, for a
+        user's rule, and for students that are averaged or learn their own examples: such cells are simulated alone.
         """
-        if not is_defined_by_statmech(cell.rule) or cell.schedule is not None or cell.controls:
+        special = cell.schedule is not None or cell.controls or cell.average or cell.resample is not None
+        if special or not is_defined_by_statmech(cell.rule):
             return None
         return (
             get_real_parameter_family(cell.rule),
@@ -84,6 +94,11 @@ class Simulator(BatchSimulator[OnlineCell]):
         """Simulate perceptrons for a batch of seeds, and return the variables of each cell."""
         scenario, record = self.scenario, self.run_engine(unit)
         parallel, perpendicular = record.parallel[..., 0], record.perpendicular
+        averages = {}
+        if scenario.average:
+            averages = _compute_averaged_variables(scenario, unit, parallel, perpendicular)
+            K = unit.cells[0].K
+            parallel, perpendicular = parallel[..., :K], perpendicular[..., :K, :K]
         check_student_lengths(scenario, unit, parallel, perpendicular)
         if self.choose_engine(unit.cells[0]) is not weight_vector_engine and scenario.dtype == "float32":
             for cell, *parts in zip(unit.cells, parallel, perpendicular, strict=True):
@@ -102,7 +117,25 @@ class Simulator(BatchSimulator[OnlineCell]):
                 values |= {name: values[name.removesuffix("_field")] for name in LOCAL_FIELD_DESCRIPTIONS}
         if scenario.gram:
             values["gram"] = make_gram_matrix(parallel, perpendicular)
-        return unit.make_results(values)
+        return unit.make_results(values | averages)
+
+
+def _compute_averaged_variables(
+    scenario: Scenario, unit: BatchUnit[OnlineCell], parallel: np.ndarray, perpendicular: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Compute R, length and error of perceptrons' averaged weights, which follow the students in the engine's record.
+
+    Until the first averaged step, the averages are the students themselves.
+    """
+    [cell] = unit.cells
+    number = count_steps(scenario.t, cell.N) - perceptrons.count_steps_before_averaging(cell)
+    averaged = (number > 0)[:, None]
+    sizes = np.sqrt(np.diagonal(perpendicular, axis1=-2, axis2=-1))
+    parts = (
+        np.where(averaged, part[..., cell.K :] * cell.N / np.maximum(number, 1)[:, None], part[..., : cell.K])
+        for part in (parallel, sizes)
+    )
+    return {f"{name}_averaged": value for name, value in compute_student_order_parameters(*parts).items()}
 
 
 def _compute_field_variables(

@@ -46,11 +46,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from simulate.online.learning_steps import (
+    AveragingWeights,
     EngineRecord,
     EngineTask,
     LearnerStateArrays,
     OnlineLearner,
     StepRates,
+    add_previous_students,
+    compute_averaging_weights,
     compute_block_modulations,
     compute_drifting_teacher_path,
     compute_step_rates,
@@ -166,9 +169,8 @@ class GramProgram:
 class GramArguments(NamedTuple):
     """Run-time arguments of a program: key, parameters of the learner, N, the first seed and changes with time.
 
-    Tasks side by side have one key each, and parameters and changes for each batch element.
-
-    Tasks side by side have one key each, and parameters and changes for each batch element.
+    Tasks side by side have one key each, and parameters and changes for each batch element. `first_averaged_step` is
+    None without averages of the students.
     """
 
     key: Array
@@ -176,6 +178,7 @@ class GramArguments(NamedTuple):
     N: Array
     first: Array
     changes: TimeDependence | None
+    first_averaged_step: Array | None = None
 
 
 def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slice(None)) -> EngineRecord:
@@ -262,7 +265,8 @@ def _run_program(
     state = jax.tree.map(
         lambda values: np.repeat(values[..., None], students.shape[-1], axis=-1), task.initial_learner_state
     )
-    problem = GramArguments(keys, parameters, np.float64(task.N), np.uint32(first_seed), changes)
+    first_averaged_step = None if task.first_averaged_step is None else np.int64(task.first_averaged_step)
+    problem = GramArguments(keys, parameters, np.float64(task.N), np.uint32(first_seed), changes, first_averaged_step)
     parts = map(
         np.asarray, _simulate_all_seeds(program, problem, students, state, steps)
     )  # slicing JAX arrays would compile programs
@@ -318,10 +322,13 @@ def _simulate_all_seeds(
             first = steps_done + index * stride
             randoms = _draw_block_randoms(program, problem, learner, fold_in(problem.key, first), together)
             active = (first + jnp.arange(stride) < until).reshape(together, program.M)
+            averaged = None
+            if problem.first_averaged_step is not None:
+                averaged = active & (first + jnp.arange(stride) >= problem.first_averaged_step).reshape(active.shape)
             block_rates = problem.changes and compute_step_rates(
                 problem.changes, learner.eta, problem.N, first, active, program.dtype
             )
-            return jax.lax.scan(block, carried, (*randoms, active, block_rates))[0]
+            return jax.lax.scan(block, carried, (*randoms, active, averaged, block_rates))[0]
 
         carried = jax.lax.fori_loop(0, (until - steps_done + stride - 1) // stride, blocks, carried)
         return (carried, until), _decompose_students(
@@ -343,26 +350,27 @@ def _advance_block(
 
     Sums are unrolled: XLA reduces inner axes element by element.
     """
-    (students, state), (normals, chi, noise, active, block_rates) = carried, xs
+    (students, state), (normals, chi, noise, active, averaged, block_rates) = carried, xs
     K, n, width = students.shape
     M, vectors = active.size, chi.shape[0]
     z = make_input_rows(normals, chi, n)  # (vectors, n + vectors, width)
-    student_fields = add_in_order(students[None, :, i] * z[:M, None, i] for i in range(n))
+    learning = students if averaged is None else students[: K // 2]
+    averaging = compute_averaging_weights(averaged, block_rates, learner.N)
+    student_fields = add_in_order(learning[None, :, i] * z[:M, None, i] for i in range(n))
     inner = add_in_order(z[:, None, i] * z[None, :, i] for i in range(n + vectors)) / learner.N
     if vectors > M:
         fields, path = compute_drifting_teacher_path(z[:, 0], inner, block_rates.drift, learner.N)
         teacher = fields[:, None]
     else:
         teacher, path = jnp.swapaxes(learner.convert_to_teacher_values(jnp.swapaxes(z[:, :teachers], 0, 1)), 0, 1), None
-    carry = learner.start_block(state, add_in_order(students[:, i] ** 2 for i in range(n)))
+    carry = learner.start_block(state, add_in_order(learning[:, i] ** 2 for i in range(n)))
     examples = learner.examples(noise, active)
-    f, carry = compute_block_modulations(learner, teacher, student_fields, inner[:M, :M], carry, examples, block_rates)
-    wide = jnp.concatenate([students, jnp.zeros((K, vectors, width), students.dtype)], axis=1)
-    gain = subtract_fraction(
-        add_in_order(f[m, :, None] * z[m, None] for m in range(M)) / learner.N,
-        wide,
-        block_rates and block_rates.decayed_fraction_in_block,
+    f, carry = compute_block_modulations(
+        learner, teacher, student_fields, inner[:M, :M], carry, examples, block_rates, averaging
     )
+    wide = jnp.concatenate([students, jnp.zeros((K, vectors, width), students.dtype)], axis=1)
+    gain = add_in_order(f[m, :, None] * z[m, None] for m in range(M)) / learner.N
+    gain = add_previous_students(gain, wide, block_rates, averaging)
     if path is not None:
         arrived = add_in_order(path[m + 1] * z[M + m] for m in range(M)).at[0].add(path[0])
         gain = gain + compute_rotation_gain(dot_rows_with_axis, wide + gain, arrived)
@@ -378,7 +386,7 @@ def _advance_batch_step(
 
     All examples use the same students, and the step is the mean of their changes.
     """
-    (students, state), (normals, chi, noise, active, block_rates) = carried, xs
+    (students, state), (normals, chi, noise, active, _, block_rates) = carried, xs
     K, n, width = students.shape
     below = K * (K - 1) // 2
     z = normals[below:].reshape(n, -1, width)  # (n, examples, width)
@@ -435,11 +443,13 @@ def _advance_block_by_matrices(
     learner: OnlineLearner, teachers: int, carried: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
 ) -> tuple[tuple[Array, LearnerStateArrays], None]:
     """Advance the students' coordinates (seeds, K, n) by M steps, with matrix products."""
-    (students, state), (normals, chi, noise, active, block_rates) = carried, xs
+    (students, state), (normals, chi, noise, active, averaged, block_rates) = carried, xs
     n, M, vectors = students.shape[2], active.size, chi.shape[0]
     z = _make_input_matrices(normals, chi, n)
     x = z[:, :M]
-    student_fields = x[:, :, :n] @ jnp.swapaxes(students, 1, 2)
+    learning = students if averaged is None else students[:, : students.shape[1] // 2]
+    averaging = compute_averaging_weights(averaged, block_rates, learner.N)
+    student_fields = x[:, :, :n] @ jnp.swapaxes(learning, 1, 2)
     inner = z @ jnp.swapaxes(z, 1, 2) / learner.N
     if vectors > M:
         fields, path = compute_drifting_teacher_path(
@@ -451,13 +461,13 @@ def _advance_block_by_matrices(
             jnp.moveaxis(learner.convert_to_teacher_values(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2),
             None,
         )
-    carry = learner.start_block(state, jnp.sum(students**2, axis=2))
+    carry = learner.start_block(state, jnp.sum(learning**2, axis=2))
     examples = learner.examples(jax.tree.map(lambda values: values[..., None], noise), active)
     f, carry = _compute_modulations_seeds_first(
-        learner, teacher, student_fields, inner[:, :M, :M], carry, examples, block_rates
+        learner, teacher, student_fields, inner[:, :M, :M], carry, examples, block_rates, averaging
     )
     wide = jnp.pad(students, ((0, 0), (0, 0), (0, vectors)))
-    gain = subtract_fraction(f @ x / learner.N, wide, block_rates and block_rates.decayed_fraction_in_block)
+    gain = add_previous_students(f @ x / learner.N, wide, block_rates, averaging, axis=1)
     if path is not None:
         arrived = jnp.einsum("ms,smi->si", path[1:], z[:, M:]).at[:, 0].add(path[0])
         gain = gain + jax.vmap(partial(compute_rotation_gain, jnp.matmul))(wide + gain, arrived)
@@ -484,6 +494,7 @@ def _compute_modulations_seeds_first(
     carry: LearnerStateArrays,
     examples: Any,
     block_rates: StepRates | None,
+    averaging: AveragingWeights | None,
 ) -> tuple[Array, LearnerStateArrays]:
     """Compute the modulations (seeds, K, M) of a Gram block like `compute_block_modulations`, with seeds first.
 
@@ -492,14 +503,15 @@ def _compute_modulations_seeds_first(
 
     def step(
         carry: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
-    ) -> tuple[tuple[Array, LearnerStateArrays], None]:
+    ) -> tuple[tuple[Array, LearnerStateArrays], Array | None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
         h = subtract_fraction(h, h, step_rates and step_rates.decayed_fraction_before_step) + jnp.einsum(
             "skn,sn->sk", f, inner
         )  # later steps do not contribute: their f is still zero
         new, carry = learner.step(carry, y, h, inner[:, m, None], example, step_rates)
-        return (subtract_fraction(f, f, step_rates and step_rates.decay).at[:, :, m].set(new), carry), None
+        new_students = subtract_fraction(f, f, step_rates and step_rates.decay).at[:, :, m].set(new)
+        return (new_students, carry), new if averaging else None
 
     seeds, M, K = student_fields.shape
     xs = (
@@ -508,7 +520,11 @@ def _compute_modulations_seeds_first(
         examples,
         block_rates,
     )
-    return jax.lax.scan(step, (jnp.zeros((seeds, K, M), student_fields.dtype), carry), xs)[0]
+    start = jnp.zeros((seeds, K, M), student_fields.dtype), carry
+    (f, carry), undecayed = jax.lax.scan(step, start, xs)
+    if averaging is None or undecayed is None:
+        return f, carry
+    return jnp.concatenate([f, averaging.modulations * jnp.moveaxis(undecayed, 0, -1)], axis=1), carry
 
 
 def make_input_rows(normals: Array, chi: Array, n: int) -> Array:
@@ -584,10 +600,13 @@ def _draw_batch_randoms(
 
 
 def _make_initial_students(task: EngineTask, keys: np.ndarray, num_seeds: int) -> np.ndarray:
-    """Return the initial students of all tasks, an array (tasks, K, teachers + K, seeds)."""
+    """Return the initial students of all tasks, an array (tasks, K, teachers + K, seeds). Averages start at 0."""
+    learning = task.K if task.first_averaged_step is None else task.K // 2
     if task.initial_coordinates is not None:
-        return np.tile(task.initial_coordinates[..., None], (len(keys), 1, 1, num_seeds))
-    return _draw_student_coordinates(keys, task.K, task.M, task.N, num_seeds) * task.scale
+        students = np.tile(task.initial_coordinates[..., None], (len(keys), 1, 1, num_seeds))
+    else:
+        students = _draw_student_coordinates(keys, learning, task.M, task.N, num_seeds) * task.scale
+    return np.pad(students, ((0, 0), (0, task.K - learning), (0, task.K - learning), (0, 0)))
 
 
 def _draw_student_coordinates(keys: np.ndarray, K: int, teachers: int, N: float, num_seeds: int) -> np.ndarray:

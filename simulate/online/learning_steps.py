@@ -239,6 +239,7 @@ class EngineTask:
     drifting: bool = False
     inputs: Inputs = DEFAULT_INPUTS
     batch: int = 1  # number of examples averaged in a step
+    first_averaged_step: int | None = None  # if not None, the second half of the K vectors are averages of the first
 
     def numbers(self, which: Any = 0) -> tuple[dict[str, Any], TimeDependence | None]:
         """Return the parameters and changing step rates of one task, or of the tasks at these indices (width,)."""
@@ -321,8 +322,11 @@ def compute_block_modulations(
     carry: LearnerStateArrays,
     examples: Any,
     block_rates: StepRates | None = None,
+    averaging: AveragingWeights | None = None,
 ) -> tuple[Array, LearnerStateArrays]:
     """Compute the modulations f (M, K) of a block of M steps and the learner's state after the block.
+
+    With averages of the students, f (M, 2 K) also has the coefficients of the inputs in each average.
 
     Every array may have a trailing axis of batch elements, one per seed.
 
@@ -340,22 +344,68 @@ def compute_block_modulations(
         Input of the learner in addition to fields (`Learner.examples`).
     block_rates
         Rates that change with time. Modulations are then returned with their decay up to the block's end.
+    averaging
+        Weights of the block's steps in the averages, or None without averages.
     """
 
     def step(
         carry: tuple[Array, LearnerStateArrays], xs: tuple[Any, ...]
-    ) -> tuple[tuple[Array, LearnerStateArrays], None]:
+    ) -> tuple[tuple[Array, LearnerStateArrays], Array | None]:
         f, carry = carry
         m, y, h, inner, example, step_rates = xs
         h = subtract_fraction(h, h, step_rates and step_rates.decayed_fraction_before_step) + jnp.sum(
             inner[:, None] * f, axis=0
         )  # later steps do not contribute: their f is still zero
         new, carry = learner.step(carry, y, h, inner[m], example, step_rates)
-        return (subtract_fraction(f, f, step_rates and step_rates.decay).at[m].set(new), carry), None
+        new_students = subtract_fraction(f, f, step_rates and step_rates.decay).at[m].set(new)
+        return (new_students, carry), new if averaging else None
 
     # not unrolled, because XLA would recompute the fields in each step
     xs = (jnp.arange(len(inner)), teacher_fields, student_fields, inner, examples, block_rates)
-    return jax.lax.scan(step, (jnp.zeros_like(student_fields), carry), xs)[0]
+    (f, carry), undecayed = jax.lax.scan(step, (jnp.zeros_like(student_fields), carry), xs)
+    if averaging is None or undecayed is None:
+        return f, carry
+    weights = averaging.modulations.reshape(-1, *[1] * (f.ndim - 1))
+    return jnp.concatenate([f, weights * undecayed], axis=1), carry
+
+
+class AveragingWeights(NamedTuple):
+    """Weights in the averages' changes of a block: of the students at its start, and of its modulations (M,)."""
+
+    students: Array
+    modulations: Array
+
+
+def compute_averaging_weights(averaged: Array | None, rates: StepRates | None, N: Array) -> AveragingWeights | None:
+    r"""Compute the weights of a block's students and modulations in the averages, or return None without averages.
+
+    An average gains :math:`\mathbf J/N` before each averaged step. In the steps m, m + 1, ... of the block it gains
+    :math:`s_m` times the student at step m, with :math:`s_m = [m\text{ is averaged}]/N + (1-\nu_m/N)\,s_{m+1}`. The
+    modulation of step m becomes part of the student at step m + 1.
+    """
+    if averaged is None:
+        return None
+    weight, weights = jnp.zeros_like(N), []
+    for m in reversed(range(len(averaged))):
+        weights.append(weight)
+        weight = averaged[m] / N + subtract_fraction(weight, weight, rates and rates.decay[m])
+    return AveragingWeights(weight, jnp.stack(weights[::-1]))
+
+
+def add_previous_students(
+    gain: Array, vectors: Array, rates: StepRates | None, averaging: AveragingWeights | None, axis: int = 0
+) -> Array:
+    """Complete the change of students, and of their averages, by the parts along the students at the block's start.
+
+    Students lose a fraction by decay, and averages gain a multiple of the students. `axis` is the axis of vectors.
+    """
+    decayed_fraction = rates and rates.decayed_fraction_in_block
+    if averaging is None:
+        return subtract_fraction(gain, vectors, decayed_fraction)
+    (of_students, of_averages), (students, _) = jnp.split(gain, 2, axis), jnp.split(vectors, 2, axis)
+    return jnp.concatenate(
+        [subtract_fraction(of_students, students, decayed_fraction), of_averages + averaging.students * students], axis
+    )
 
 
 def subtract_fraction(x: Array, y: Array, fraction: Array | None) -> Array:

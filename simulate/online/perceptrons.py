@@ -32,6 +32,7 @@ from simulate.online.learning_steps import (
     stack_task_numbers,
     subtract_fraction,
 )
+from statmech.keys.time_dependent_keys import count_steps
 from statmech.numerics.gaussian import Array
 from statmech.parameters.parameter_fields import RealParameterFamily, get_real_parameter_family
 from statmech.students.rules import Rule
@@ -119,10 +120,43 @@ class TimeDependentFlipPerceptrons(PerceptronsWithFlipUniforms):
         self, carry: Array, y: Array, h: Array, norm: Array, example: Any, step_rates: StepRates | None
     ) -> tuple[Array, Array]:
         """Return the modulations f of each perceptron at the present flip rate, and its new squared length."""
-        assert step_rates is not None
         active, uniform = example
-        right = jnp.where(active, jnp.where(uniform < step_rates.noise, -1.0, 1.0), 0.0).astype(h.dtype)
+        flip = self.flip if step_rates is None or step_rates.noise is None else step_rates.noise
+        right = jnp.where(active, jnp.where(uniform < flip, -1.0, 1.0), 0.0).astype(h.dtype)
         return super().step(carry, y, h, norm, right, step_rates)
+
+
+@dataclass(frozen=True)
+class OwnExamplePerceptrons(TimeDependentFlipPerceptrons):
+    """Perceptrons of one learning rule, where a student learns an example with the probability `learning_probability`.
+
+    A step has one uniform number for the label and one for each of the K students.
+    """
+
+    K: int = 1
+    learning_probability: Array = 1.0
+
+    @property
+    def uniforms_per_step(self) -> int:  # type: ignore[override]
+        """The number of uniforms per step."""
+        return 1 + self.K
+
+    def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
+        """Return the uniforms that decide which labels are flipped, and a mask of the students that learn."""
+        axis = 0 if uniforms.ndim == 1 else 1  # the axis of steps
+        steps = uniforms.shape[axis] // self.uniforms_per_step
+        of_label, of_students = jnp.split(uniforms, [steps], axis)
+        learner_mask = (of_students < self.learning_probability).reshape(
+            *uniforms.shape[:axis], self.K, steps, *uniforms.shape[axis + 1 :]
+        )
+        return of_label, jnp.moveaxis(learner_mask, axis, axis + 1)
+
+    def examples(self, noise: Any, active: Array) -> Any:
+        """Return the mask of students that learn in each step, and the uniform numbers of the labels."""
+        of_label, learner_mask = noise
+        if self.units == -1:  # (M, K, seeds, 1)
+            learner_mask = jnp.moveaxis(learner_mask[..., 0], 1, -1)
+        return active.reshape(-1, *[1] * (learner_mask.ndim - 1)) & learner_mask, of_label
 
 
 @dataclass(frozen=True)
@@ -188,10 +222,15 @@ def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[Onl
             name: np.array([getattr(item.rule, name) for item in cells], dtype) for name in family.real_parameter_names
         }
     kind = TimeDependentFlipPerceptrons if "flip" in dict(cell.controls) else PerceptronLearner
+    learner = RealParameterFamily(kind, (("family", family),))
+    numbers = {"parameters": parameters, "flip": np.array([item.flip for item in cells], np.float32)}
+    if cell.resample is not None:
+        learner = RealParameterFamily(OwnExamplePerceptrons, (("family", family), ("K", cell.K)))
+        numbers["learning_probability"] = np.array([item.learning_probability for item in cells], np.float32)
     return EngineTask(
-        learner=RealParameterFamily(kind, (("family", family),)),
-        parameters={"parameters": parameters, "flip": np.array([item.flip for item in cells], np.float32)},
-        K=cell.K,
+        learner=learner,
+        parameters=numbers,
+        K=cell.K * (2 if cell.average else 1),
         M=1,
         N=cell.N,
         dtype=dtype,
@@ -201,7 +240,13 @@ def make_perceptron_task(cell: OnlineCell, dtype: str, other_cells: Sequence[Onl
         changes=stack_task_numbers(item.time_dependence for item in cells) if cell.has_time_dependence else None,
         drifting=cell.drift > 0,
         inputs=cell.inputs,
+        first_averaged_step=count_steps_before_averaging(cell) if cell.average else None,
     )
+
+
+def count_steps_before_averaging(cell: OnlineCell) -> int:
+    """Return the number of steps of a cell's burn-in."""
+    return int(count_steps([cell.burn_in], cell.N)[0])
 
 
 @dataclass(frozen=True)

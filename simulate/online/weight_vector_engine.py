@@ -31,6 +31,8 @@ from simulate.online.learning_steps import (
     OnlineLearner,
     SignedRows,
     StepRates,
+    add_previous_students,
+    compute_averaging_weights,
     compute_block_modulations,
     compute_drifting_teacher_path,
     compute_step_rates,
@@ -79,7 +81,8 @@ class VectorArguments(NamedTuple):
     """Run-time arguments of a program.
 
     The learner's parameters, the students' coordinates (K, teachers + K) or None to draw them with the deviation
-    `scale`, the learner's saved state, the inputs' table, and changes with time.
+    `scale`, the learner's saved state, the inputs' table, changes with time, and the first averaged step, or None
+    without averages of the students.
     """
 
     parameters: dict[str, Array]
@@ -88,6 +91,7 @@ class VectorArguments(NamedTuple):
     initial_learner_state: LearnerStateArrays
     table: Array
     changes: TimeDependence | None
+    first_averaged_step: Array | None = None
 
 
 class VectorState(NamedTuple):
@@ -141,7 +145,16 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
     )
     table, scale = task.inputs.table(program.N), np.asarray(task.scale, task.dtype)
     parameters, changes = task.numbers()
-    problem = VectorArguments(parameters, task.initial_coordinates, scale, task.initial_learner_state, table, changes)
+    first_averaged_step = None if task.first_averaged_step is None else np.int64(task.first_averaged_step)
+    problem = VectorArguments(
+        parameters,
+        task.initial_coordinates,
+        scale,
+        task.initial_learner_state,
+        table,
+        changes,
+        first_averaged_step,
+    )
     results = jax.tree.map(
         np.asarray, _simulate_all_seeds(program, keys, problem, steps)
     )  # slicing JAX arrays would compile programs
@@ -169,12 +182,15 @@ def _simulate_seed(program: VectorProgram, key: Array, problem: VectorArguments,
         def block(index: Array, carried: VectorState) -> VectorState:
             first = steps_done + index * program.block
             active = first + jnp.arange(program.block) < until
+            averaged = None
+            if problem.first_averaged_step is not None:
+                averaged = active & (first + jnp.arange(program.block) >= problem.first_averaged_step)
             block_rates = problem.changes and compute_step_rates(
                 problem.changes, learner.eta, np.float64(program.N), first, active, program.dtype
             )
             key = jax.random.fold_in(step_key, first)
             return (_advance_block if program.examples == 1 else _advance_batch_step)(
-                program, learner, draw, key, carried, active, block_rates
+                program, learner, draw, key, carried, active, averaged, block_rates
             )
 
         carried = jax.lax.fori_loop(0, (until - steps_done + program.block - 1) // program.block, block, carried)
@@ -188,7 +204,8 @@ def _make_initial_state(
 ) -> VectorState:
     """Return the initial vectors of the teachers' basis and students, drawn or constructed from coordinates."""
     teachers, N, dtype = program.teachers, program.N, program.dtype
-    vectors = jax.random.normal(key, (teachers + program.K, N), dtype)
+    learning = program.K if problem.first_averaged_step is None else program.K // 2
+    vectors = jax.random.normal(key, (teachers + learning, N), dtype)
     axes = program.inputs.axes(N)
     if axes is not None and axes.powers is not None:
         teacher_vectors = vectors[:teachers] if teachers == 1 else _orthogonalise_in_groups(vectors[:teachers], axes)
@@ -199,6 +216,7 @@ def _make_initial_state(
         basis = jnp.linalg.qr(vectors.T)[0].T * N**0.5
         vectors = jnp.concatenate([basis[:teachers], jnp.asarray(problem.start, dtype) @ basis])
     squared_length = jnp.sum(vectors[teachers:] ** 2, axis=1) / N
+    vectors = jnp.pad(vectors, ((0, program.K - learning), (0, 0)))  # averages start at 0
     return VectorState(vectors, learner.start_block(problem.initial_learner_state, squared_length))
 
 
@@ -240,6 +258,7 @@ def _advance_block(
     key: Array,
     carried: VectorState,
     active: Array,
+    averaged: Array | None,
     block_rates: StepRates | None,
 ) -> VectorState:
     """Advance the weight vectors of teachers and students by one block of steps.
@@ -261,14 +280,19 @@ def _advance_block(
             jax.random.fold_in(key, 2), vectors[0], x, fields[0], inner, block_rates.drift
         )
         fields = fields.at[0].set(teacher_fields)
-    y, h = learner.convert_to_teacher_values(fields[:teachers]), fields[teachers:]
-    f, state = compute_block_modulations(learner, y.T, h.T, inner, state, learner.examples(noise, active), block_rates)
+    averaging = compute_averaging_weights(averaged, block_rates, jnp.asarray(program.N, dtype))
+    learning = program.K if averaging is None else program.K // 2
+    y, h = learner.convert_to_teacher_values(fields[:teachers]), fields[teachers : teachers + learning]
+    examples = learner.examples(noise, active)
+    f, state = compute_block_modulations(learner, y.T, h.T, inner, state, examples, block_rates, averaging)
     gain = jnp.pad(f.T, ((teachers, 0), (0, 0))) @ x  # teachers do not learn
-    vectors = vectors + (
-        gain
-        if block_rates is None
-        else gain.at[teachers:].add(-block_rates.decayed_fraction_in_block * vectors[teachers:])
-    )
+    if averaging is not None:
+        gain = gain.at[teachers:].set(
+            add_previous_students(gain[teachers:], vectors[teachers:], block_rates, averaging)
+        )
+    elif block_rates is not None:
+        gain = gain.at[teachers:].add(-block_rates.decayed_fraction_in_block * vectors[teachers:])
+    vectors = vectors + gain
     return VectorState(vectors if end_teacher is None else vectors.at[0].set(end_teacher), state)
 
 
@@ -279,6 +303,7 @@ def _advance_batch_step(
     key: Array,
     carried: VectorState,
     active: Array,
+    averaged: Array | None,
     block_rates: StepRates | None,
 ) -> VectorState:
     """Advance the weight vectors of students by one step of several examples.

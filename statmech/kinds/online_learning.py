@@ -18,6 +18,7 @@ from statmech.errors import Problem
 from statmech.inputs.input_distributions import Gaussian, Inputs, inputs_to_config
 from statmech.keys.initial_states import DRAWN_START_LARGE_N_LIMIT, OrderParameters, Start
 from statmech.keys.key_types import NonnegativeAxis, Times, config_key, make_keyword_or_section_type, one_of
+from statmech.keys.resampling import Resampling, resampling_to_config
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis, NumbersOverTime, ensure_tuple, rename_keys_for_seeds
 from statmech.keys.time_dependent_keys import (
@@ -190,6 +191,14 @@ class OnlineCell(ControlledCell):
     decay: float = 0.0
     schedule: float | None = None  # t0 of the schedule; None for a constant learning rate
     annealing: str = "hyperbolic"
+    resample: Resampling | None = None  # None if all students learn every example
+    average: bool = False  # whether the time averages of the weights are also computed
+    burn_in: float = 0.0  # start time of the averages
+
+    @property
+    def learning_probability(self) -> float:
+        """Probability that a student learns an example."""
+        return 1.0 if self.resample is None else self.resample.share
 
     @property
     def rule_parameters(self) -> dict[str, Any]:
@@ -205,6 +214,7 @@ class OnlineCell(ControlledCell):
     def message_description(self) -> str:
         """Description of the rule, the examples and their parameters for messages."""
         parameters = self.rule_parameters | self.example_parameters | self.nondefault_time_dependence
+        parameters |= {} if self.resample is None else {"share": self.learning_probability}
         return format_cell_description(self.name, parameters | dict(self.controls))
 
     @property
@@ -275,6 +285,8 @@ class OnlineCell(ControlledCell):
             "start": self.start.model_dump() if self.start else "drawn",
             # defaults are omitted, so that runs keep the random numbers of earlier versions
             **self.nondefault_time_dependence,
+            **({} if self.resample is None else {"resample": resampling_to_config(self.resample)}),
+            **({"average": True, "burn_in": self.burn_in} if self.average else {}),
             **{name: control_to_config(control) for name, control in self.controls},
         }
 

@@ -26,6 +26,7 @@ from statmech.keys.inputs_and_examples import (
     make_inputs_field,
 )
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, NonnegativeAxis, Number, Whole, config_key
+from statmech.keys.resampling import ResampleAxis
 from statmech.keys.sweep_grid import IntegerOrAxis, NumbersOverTime, axis_of, ensure_tuple
 from statmech.keys.time_dependent_keys import OPTIMUM_COORDINATES, make_time_function_type
 from statmech.keys.variables import (
@@ -75,6 +76,15 @@ ONLINE_VARIABLES = {
         ("t",), "generalization error of the weight mean", r"$\epsilon_g$ (mean)", single_student_variable="eps_g"
     ),
 }
+AVERAGED_VARIABLES = {
+    "R_averaged": Variable(("t", "student"), "teacher-student cosine, of the averaged weights", r"$\bar R$"),
+    "length_averaged": Variable(
+        ("t", "student"), "length of a student's averaged weights, over sqrt(N)", r"$\bar l$", role="detail"
+    ),
+    "eps_g_averaged": Variable(
+        ("t", "student"), "generalization error, of a student's averaged weights", r"$\bar\epsilon_g$"
+    ),
+}
 ONLINE_LOCAL_FIELD_VARIABLES = make_local_field_variables(("t", "student"), *LOCAL_FIELD_DESCRIPTIONS)
 VOTE_INTEGRATION_ERROR_VARIABLE = Variable(
     ("t",), "standard error of the vote's integration", r"$\epsilon_g$ (vote), error"
@@ -122,8 +132,18 @@ class Scenario(OnlineStudent):
 
     OPTIMISABLE_KEYS: ClassVar = ("eta",)
     STEPWISE_TIME_FUNCTION_KEYS: ClassVar = ("flip",)
-    AXES: ClassVar = ("rule", "K", "N", "inputs", PARAMETERS, "flip", *TIME_DEPENDENCE_DEFAULTS)
-    OMITTED_DEFAULTS: ClassVar = {**TIME_DEPENDENCE_DEFAULTS, "corrections": False}
+    AXES: ClassVar = (
+        *("rule", "K", "N", "inputs", PARAMETERS, "flip"),
+        *TIME_DEPENDENCE_DEFAULTS,
+        *("resample", "burn_in"),
+    )
+    OMITTED_DEFAULTS: ClassVar = {
+        **TIME_DEPENDENCE_DEFAULTS,
+        "resample": None,
+        "average": False,
+        "burn_in": 0.0,
+        "corrections": False,
+    }
     TITLE: ClassVar = "online ensemble"
     CITES: ClassVar = ("miyoshi2005",)
     UNEQUAL_VARIANCE_CITES: ClassVar = ("yoshida2019", "bordelon2022")
@@ -150,6 +170,18 @@ class Scenario(OnlineStudent):
         description="rate of the teacher's random walk: a step turns it by an angle of cosine 1 - drift/N",
         symbol=r"$\delta$",
     )
+    resample: ResampleAxis | None = config_key(
+        None,
+        description="each student's own examples, {share: s}: it learns an example with probability s; "
+        "all students learn every example by default",
+        symbol="$s$",
+    )
+    average: StrictBool = Field(
+        default=False, description="also record R, length and error of each student's weights averaged over time"
+    )
+    burn_in: NonnegativeAxis = config_key(
+        0.0, description="time at which the averages of `average: true` begin", symbol=r"$t_b$", unit="steps / N"
+    )
     dtype: SimulationDtype = "float64"
     engine: SimulationEngine = "gram"
     gram: StrictBool = Field(default=False, description="also record the Gram matrix of teacher and students")
@@ -162,6 +194,44 @@ class Scenario(OnlineStudent):
         yield from super()._find_problems()
         if self.corrections:
             yield from self._find_correction_problems()
+        if self.resample is not None:
+            yield from self._find_resampling_problems()
+        if self.average or self.burn_in != 0:
+            yield from self._find_averaging_problems()
+
+    def _find_resampling_problems(self) -> Iterator[Problem]:
+        """Find reasons why students cannot learn their own examples."""
+        if any(resampling.bootstrap for resampling in ensure_tuple(self.resample)):
+            yield (
+                ("resample",),
+                "bootstrap draws from stored examples, but online students see each example once: "
+                "write `resample: {share: s}`",
+            )
+        elif max(ensure_tuple(self.K)) == 1:
+            yield (
+                ("K",),
+                "students with their own examples need an ensemble: choose K of at least 2, or remove resample",
+            )
+        elif self.corrections or self.optimal_keys:
+            key = "corrections" if self.corrections else next(iter(self.optimal_keys))
+            yield (key,), "is computed for students that learn every example: remove it or resample"
+
+    def _find_averaging_problems(self) -> Iterator[Problem]:
+        """Find reasons why the weights cannot be averaged over time."""
+        unsuited = next(
+            (inputs for inputs in ensure_tuple(self.inputs) if not inputs.has_isotropic_normal_fields), None
+        )
+        if not self.average:
+            yield ("burn_in",), "is the start of the averages: write `average: true`, or remove burn_in"
+        elif max(ensure_tuple(self.burn_in)) >= self.t[-1]:
+            yield ("burn_in",), f"must be less than the last time t = {self.t[-1]:g}, where the averages are recorded"
+        elif unsuited is not None:
+            label = format_inputs_label(unsuited)
+            yield ("average",), f"averages of the weights need gaussian inputs of equal variance, not {label}"
+        elif self.dtype == "float32":
+            yield ("dtype",), "averages of the weights need float64: a float32 sum over many steps loses its last terms"
+        elif self.corrections:
+            yield ("corrections",), "are derived for the last weights only: remove average or corrections"
 
     def _find_time_function_problems(self) -> Iterator[Problem]:
         if not self.time_dependent_keys:
@@ -230,6 +300,7 @@ class Scenario(OnlineStudent):
         structured = any(inputs.has_field_variables for inputs in ensure_tuple(self.inputs))
         return (
             ONLINE_VARIABLES
+            | (AVERAGED_VARIABLES if self.average else {})
             | (ONLINE_LOCAL_FIELD_VARIABLES if structured else {})
             | ({"gram": GRAM_VARIABLE} if self.gram else {})
         )
@@ -278,7 +349,7 @@ class Scenario(OnlineStudent):
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
         """Estimate the seconds per step and seed of an ensemble of online perceptrons."""
         if cell.inputs.has_isotropic_normal_fields or self.engine == "vectors":
-            return _estimate_student_step_seconds(self.engine, cell.K, cell.N)
+            return _estimate_student_step_seconds(self.engine, cell.K * (2 if cell.average else 1), cell.N)
         if not cell.num_gram_variance_groups:
             return _estimate_student_step_seconds("vectors", cell.K, cell.N)
         padding = math.ceil(self.seeds / GROUPS_BATCH) * GROUPS_BATCH / self.seeds
@@ -322,10 +393,14 @@ class Scenario(OnlineStudent):
             )
             changing = cell.has_time_dependence and (cell.annealing, *dict(cell.controls))
             vector_size = (cell.N, cell.inputs) if direct else (cell.num_gram_variance_groups,)
-            program_keys.add((get_real_parameter_family(cell.rule), cell.K, changing, cell.drift > 0, *vector_size))
+            variant = cell.K, changing, cell.drift > 0, cell.resample is not None, cell.average
+            program_keys.add((get_real_parameter_family(cell.rule), *variant, *vector_size))
             if not self.unsolved and cell.inputs.isotropic:
-                program_keys.add((1 if cell.has_equal_starts else cell.K, changing))
+                program_keys.add((1 if cell.has_equal_starts else cell.K, changing, cell.resample is not None))
         return program_keys
+
+    def make_specific_values(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {"average": self.average}
 
     @property
     def has_equal_starts(self) -> bool:

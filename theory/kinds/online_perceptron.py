@@ -17,6 +17,7 @@ from statmech.students import student_geometry
 from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
 from statmech.students.student_geometry import compute_ensemble_order_parameters, make_gram_matrix
 from theory.online import anisotropic_inputs
+from theory.online.averaged_students import solve_averaged_students
 from theory.online.ensemble_errors import compute_vote_error
 from theory.online.student_states import Students
 
@@ -37,7 +38,8 @@ def solve(scenario: Scenario, cells: Sequence[OnlineCell]) -> Iterator[dict[str,
     which a simulation records.
     """
     if not scenario.corrections:
-        return _solve_without_corrections(scenario, cells)
+        cell_values = _solve_without_corrections(scenario, cells)
+        return _add_averaged_variables(scenario, cells, cell_values) if scenario.average else cell_values
     recorded = {N: _round_to_step_times(scenario.t, N) for N in {cell.N for cell in cells}}
     groups: dict[tuple[float, ...], list[int]] = {}
     for index, cell in enumerate(cells):
@@ -70,10 +72,19 @@ def _solve_without_corrections(scenario: Scenario, cells: Sequence[OnlineCell]) 
     )
 
 
+def _add_averaged_variables(
+    scenario: Scenario, cells: Sequence[OnlineCell], cell_values: Iterator[dict[str, np.ndarray]]
+) -> Iterator[dict[str, np.ndarray]]:
+    """Add the variables of averaged weights to the variables of each cell of online perceptrons."""
+    averages = _solve_distinct_cells(solve_averaged_students, cells, scenario.t)
+    for cell, values, average in zip(cells, cell_values, averages, strict=True):
+        yield values | {name: np.broadcast_to(value, (len(value), cell.K)) for name, value in average.items()}
+
+
 def _solve_isotropic(cells: list[OnlineCell], times: Sequence[float]) -> list[Students]:
     """Solve the online perceptrons of cells with isotropic inputs.
 
-    Cells are solved in parallel, or by the equations of a single mode if JAX is missing.
+    Cells are cell_values in parallel, or by the equations of a single mode if JAX is missing.
     """
     if not has_jax():
         return [metrics.weights for metrics in anisotropic_inputs.solve_cells(cells, times)]
@@ -212,7 +223,7 @@ def _make_equation_key(cell: OnlineCell) -> tuple[Any, ...]:
     inputs = (
         (cell.inputs, cell.N if cell.inputs.modes_depend_on_N else None) if cell.inputs.has_unequal_variances else ()
     )
-    changes = *cell.nondefault_time_dependence.items(), *cell.controls
+    changes = *cell.nondefault_time_dependence.items(), *cell.controls, cell.resample, cell.burn_in
     return cell.name, *cell.rule_parameters.values(), cell.flip, *changes, id(cell.start), students, *inputs
 
 

@@ -296,9 +296,8 @@ class ModeEquations:
         start, q = self.start, cell.start_order_parameters.q
         pair_indices = (self.first, self.second if self.students > 1 else np.array([min(1, cell.K - 1)]))
         equal_starts = [np.array_equal(part[self.first], part[self.second]) for part in start[:2]]
-        self.together = (q[pair_indices] == 1) & np.all(
-            equal_starts
-        )  # rounding errors must not separate identical students
+        # rounding errors must not separate identical students
+        self.together = (q[pair_indices] == 1) & np.all(equal_starts) & (cell.learning_probability == 1)
 
     @cached_property
     def start(self) -> ModeState:
@@ -371,7 +370,9 @@ class ModeEquations:
         length = compute_clipped_length(log_length)
         rule, flip = self.cell.rule if self.cell.schedule is None else self.cell.get_rule_at(t), self.cell.flip
         students = StudentFields(theta, length, ratio)
-        fu, response, ff = compute_field_averages(rule, students, flip)
+        fu, response, ff = (
+            self.cell.learning_probability * part for part in compute_field_averages(rule, students, flip)
+        )
         sin, cos = np.sin(theta), np.cos(theta)
         gain = (sin**2 * response + cos * fu) / (np.sqrt(variance) * length)
         slope, noise, common = (fu - cos * response) / (ratio * length), ff / length**2, np.zeros(0)
@@ -385,7 +386,8 @@ class ModeEquations:
             common = compute_pair_field_average(
                 rule, first_students, second_students, fields.compute_transverse_cosines(first, second), flip
             )
-            common = np.where(self.together, noise[first], common / (length[first] * length[second]))
+            common = self.cell.learning_probability**2 * common / (length[first] * length[second])
+            common = np.where(self.together, noise[first], common)
         return RateCoefficients(gain, slope, noise, common)
 
     def compute_rates(self, t: float, values: np.ndarray) -> np.ndarray:

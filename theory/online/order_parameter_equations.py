@@ -24,6 +24,10 @@ with :math:`\rho_k = \cot\theta_k` the rates gain :math:`\delta\cos\theta_k` and
 c_{kj}(\rho_k^2 + \rho_j^2))`. Weight decay at rate :math:`\nu` (`decay`) subtracts :math:`\nu` from the rate of
 :math:`\log l_k`. A `schedule` decreases the learning rate (`statmech.parameters.schedules_and_controls`).
 
+If each student learns an example with its own probability s (`resample: {share: s}`), the averages over one student's
+step are multiplied by s, and :math:`\langle f_kf_j\rangle` of two students, which both must learn the example, by
+:math:`s^2`. Decay does not depend on s.
+
 Students with equal initial conditions stay equal: one student and one pair represent all (the symmetric reduction).
 
 **Averages** of a rule are closed forms or quadratures. Let :math:`\theta` be the angle between teacher and student,
@@ -285,6 +289,7 @@ def compute_rates(
     flip: Array,
     changes: TimeDependence | None = None,
     has_pairs: bool = True,
+    learning_probability: Array | None = None,
 ) -> Students:
     """Compute the time derivative of the order parameters of distinct students.
 
@@ -302,6 +307,8 @@ def compute_rates(
         Drift and decay. None means that both are 0.
     has_pairs
         False for a single student, whose c has no meaning and stays constant.
+    learning_probability
+        Probability that a student learns an example, independently of the others. None if all learn every example.
     """
     theta, length = (
         angle_from_versine(students.y),
@@ -310,6 +317,8 @@ def compute_rates(
     # without this barrier each of the three rates would recompute both, which doubles the time
     theta, length = jax.lax.optimization_barrier((theta, length))
     single = compute_rule_averages(rule, use_closed_forms, theta, length, flip)
+    if learning_probability is not None:
+        single = RuleAverages(*(learning_probability * part for part in single))
     log_rate, y_rate = map(sum, compute_rate_terms(single, students.y, length, changes))
     if not has_pairs:
         return Students(log_rate, y_rate, jnp.zeros_like(students.c))
@@ -319,11 +328,15 @@ def compute_rates(
     common = compute_pair_average(rule, use_closed_forms, StudentPair(angles, students.c, lengths), flip) / prod(
         lengths
     )
+    if learning_probability is not None:
+        common = learning_probability**2 * common
     c_rate = _divide_or_zero(common, prod(_get_pair_values(sin))) - students.c / 2 * sum(
         _get_pair_values(perpendicular)
     )
     # identical students stay identical, but q = 1 may be unstable (perceptron): rounding errors would separate them
     separate = (students.c < 1) | (angles[0] != angles[1]) | (lengths[0] != lengths[1])
+    if learning_probability is not None:
+        separate |= learning_probability < 1
     c_rate = jnp.where(separate, c_rate, 0.0)
     if changes is not None:
         first, second = _get_pair_values(_divide_or_zero(1 - students.y, sin))
@@ -383,7 +396,8 @@ class StudentSolverOptions:
     `use_closed_forms` selects closed forms instead of quadrature. `num_distinct_students` is the number of distinct
     students. `is_time_dependent` is True if drift, decay or a schedule may differ from their defaults. `paired` is True
     if there are pairs, whose averages by quadrature take most of the time. `has_fluctuations` is True if fluctuations
-    are integrated, and `has_linear_rules` if the rules are then linear.
+    are integrated, and `has_linear_rules` if the rules are then linear. `has_own_examples` is True if students learn
+    shares of the examples.
     """
 
     rules: tuple[RealParameterFamily, ...]
@@ -393,6 +407,7 @@ class StudentSolverOptions:
     has_pairs: bool
     has_fluctuations: bool = False
     has_linear_rules: bool = False
+    has_own_examples: bool = False
 
 
 class StudentBatch(NamedTuple):
@@ -405,6 +420,7 @@ class StudentBatch(NamedTuple):
     rule_index: Array
     parameters: dict[str, Array]
     flip: Array
+    learning_probability: Array
     changes: TimeDependence
     start: Students
     fluctuations: Array
@@ -420,6 +436,7 @@ class StudentRateArguments(NamedTuple):
     rule_index: Array
     parameters: dict[str, Array]
     flip: Array
+    learning_probability: Array
     changes: TimeDependence
 
 
@@ -438,7 +455,9 @@ def solve_batch(
     def field(y: Array) -> Array:
         *state, rows, t = jnp.split(y, cuts)
         students = Students(*state)
-        setting = StudentRateArguments(t, batch.rule_index, batch.parameters, batch.flip, batch.changes)
+        setting = StudentRateArguments(
+            t, batch.rule_index, batch.parameters, batch.flip, batch.learning_probability, batch.changes
+        )
         fluctuation_rates = (
             _compute_fluctuation_row_rates(equations, students, rows, setting) if equations.has_fluctuations else rows
         )
@@ -473,8 +492,9 @@ def _compute_student_rates(
             _make_current_rule(equations, family, setting),
             setting.changes if equations.is_time_dependent else None,
         )
+        learning_probability = setting.learning_probability if equations.has_own_examples else None
         return lambda students: compute_rates(
-            rule, equations.use_closed_forms, students, setting.flip, changes, equations.has_pairs
+            rule, equations.use_closed_forms, students, setting.flip, changes, equations.has_pairs, learning_probability
         )
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
@@ -647,15 +667,16 @@ def _solve_by_program(
     for index, (cell, (start, _), family) in enumerate(zip(cells, starts, families, strict=True)):
         closed, linear = cell.rule.has_closed_form, with_fluctuations and bool(cell.rule.linear)
         changing = (cell.annealing, *dict(cell.controls)) if cell.has_time_dependence else None
-        program = closed, start.y.size, changing, closed or cell.K > 1, linear, None if closed else family
+        kind = changing, closed or cell.K > 1, linear, cell.resample is not None
+        program = closed, start.y.size, *kind, None if closed else family
         groups.setdefault(program, []).append(index)
     record_jax_use()
     solutions: dict[int, tuple[Students, StudentFluctuations]] = {}
     with use_cpu_double_precision():
-        for (closed, students, changing, paired, linear, _), members in groups.items():
+        for (closed, students, changing, paired, linear, resampled, _), members in groups.items():
             rules = tuple(dict.fromkeys(families[index] for index in members))
             equations = StudentSolverOptions(
-                rules, closed, students, changing is not None, paired, with_fluctuations, linear
+                rules, closed, students, changing is not None, paired, with_fluctuations, linear, resampled
             )
             size = MAX_ONLINE_CELLS_PER_BATCH if closed else 1
             for batch in (members[first : first + size] for first in range(0, len(members), size)):
@@ -719,15 +740,16 @@ def _stack_initial_value_problems(
         name: np.asarray([getattr(problem.cell.rule, name, 1.0) for problem in problems], float) for name in names
     }
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(problem.start for problem in problems), strict=True)))
-    rule, flip = (
-        [problem.rule_index for problem in problems],
+    rule, flip, learning_probability = (
+        np.asarray([problem.rule_index for problem in problems]),
         np.asarray([problem.cell.flip for problem in problems], float),
+        np.asarray([problem.cell.learning_probability for problem in problems], float),
     )
     changes = jax.tree.map(
         lambda *values: np.stack(values, axis=-1), *(problem.cell.time_dependence for problem in problems)
     )
     fluctuations = np.stack([_pack_fluctuations(problem.fluctuations) for problem in problems], axis=-1)
-    return StudentBatch(np.asarray(rule), parameters, flip, changes, start, fluctuations)
+    return StudentBatch(rule, parameters, flip, learning_probability, changes, start, fluctuations)
 
 
 def _pack_fluctuations(fluctuations: StudentFluctuations | None) -> np.ndarray:

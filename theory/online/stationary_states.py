@@ -36,6 +36,7 @@ from statmech.parameters.parameter_fields import RealParameterFamily, get_real_p
 from statmech.parameters.schedules_and_controls import TimeDependence
 from statmech.runtime.jax_and_blas_settings import use_cpu_double_precision
 from statmech.stores.dataset import fill_arrays, get_variable_arrays, make_empty_dataset
+from statmech.students.rules import RuleAverages
 from statmech.students.student_geometry import angle_from_versine
 from theory.online.order_parameter_equations import compute_rule_averages, solve_cells
 from theory.online.student_states import Students, compute_rate_terms
@@ -69,6 +70,7 @@ class RateArguments(NamedTuple):
 
     parameters: dict[str, Array]
     flip: Array
+    learning_probability: Array | None  # probability that a student learns an example; None if all learn it
     changes: TimeDependence
 
 
@@ -217,7 +219,9 @@ def _convert_solver_variables(max_start_length: float, x: np.ndarray) -> tuple[n
 def _make_rate_arguments(cell: OnlineCell) -> tuple[RealParameterFamily, bool, RateArguments]:
     rule = get_real_parameter_family(cell.rule)
     parameters = {name: np.float64(getattr(cell.rule, name)) for name in rule.real_parameter_names}
-    return rule, cell.rule.has_closed_form, RateArguments(parameters, np.float64(cell.flip), cell.time_dependence)
+    learning_probability = None if cell.resample is None else np.float64(cell.learning_probability)
+    arguments = RateArguments(parameters, np.float64(cell.flip), learning_probability, cell.time_dependence)
+    return rule, cell.rule.has_closed_form, arguments
 
 
 def _is_length_invariant(terms: RateTermsFunction, state: np.ndarray) -> bool:
@@ -265,6 +269,8 @@ def _compute_log_state_rate_terms(
     single = compute_rule_averages(
         rule(**setting.parameters), use_closed_forms, angle_from_versine(y), length, setting.flip
     )
+    if setting.learning_probability is not None:
+        single = RuleAverages(*(setting.learning_probability * part for part in single))
     length_terms, y_terms = compute_rate_terms(single, y, length, setting.changes)
     return jnp.stack([jnp.stack(length_terms), jnp.stack(y_terms) / y])
 

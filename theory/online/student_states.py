@@ -82,6 +82,7 @@ def make_initial_students(cell: OnlineCell) -> Students:
     perpendicular = q[first, second] - R[first] * R[second]
     # students on the teacher's axis have no transverse direction, and move together
     c = np.divide(perpendicular, scale, out=np.ones_like(perpendicular), where=scale > 0)
+    c = np.where(q[first, second] == 1, 1.0, c)  # rounding errors would separate identical students
     return Students(np.log(length[:S]), 1 - R[:S], np.clip(c, -1, 1))
 
 
