@@ -43,6 +43,7 @@ PANEL = {
     "attention": 2,
     "batches": 1,
     "digits_theta": 1,
+    "bagging": 2,
 }
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots
 WIDTH = 560  # of a picture on the contact sheet

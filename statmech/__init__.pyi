@@ -28,6 +28,7 @@ from .keys.initial_states import Start as Start
 from .kinds.bayes_inference import Inference as Inference
 from .kinds.empirical_risk import Risk as Risk
 from .kinds.gradient_descent import Descent as Descent
+from .kinds.moving_teacher import MovingTeacher as MovingTeacher
 from .kinds.network import Network as Network
 from .kinds.network_tasks import NetworkTasks as NetworkTasks
 from .kinds.online_clusters import OnlineClusters as OnlineClusters
@@ -35,6 +36,7 @@ from .kinds.online_perceptron import Scenario as Scenario
 from .kinds.online_table import OnlineRows as OnlineRows
 from .kinds.online_tasks import OnlineTasks as OnlineTasks
 from .kinds.risk_clusters import Clusters as Clusters
+from .kinds.risk_generations import Generations as Generations
 from .kinds.risk_table import LabelledRows as LabelledRows
 from .kinds.stored_examples import StoredExamples as StoredExamples
 from .learning_curve import predict_learning_curve as predict_learning_curve

@@ -11,8 +11,10 @@ from statmech import (
     Boosting,
     Clusters,
     Descent,
+    Generations,
     Inference,
     LabelledRows,
+    MovingTeacher,
     Network,
     NetworkTasks,
     OnlineClusters,
@@ -90,6 +92,9 @@ SMALL = {
         t=[0, 1],
         seeds=6,
     ),
+    "rule_moving_teacher": MovingTeacher(
+        rule=["hebb", "perceptron"], moving_teacher="perceptron", flip=[0, 0.2], N=20, t=[0, 1], seeds=6
+    ),
     "network_tasks": NetworkTasks(
         network="erf",
         tasks=2,
@@ -101,6 +106,9 @@ SMALL = {
         eta_v=0.5,
         t=[0, 1],
         seeds=3,
+    ),
+    "loss_generations": Generations(
+        loss=["square", "hinge"], generations=[0, 2], real=[0, 0.5], N=10, alpha=[1.0, 0.5], flip=[0, 0.1], seeds=3
     ),
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }

@@ -335,6 +335,18 @@ PAGES: dict[str, Page] = {
         has_integer_x_values=True,
         view=View(log=("x",), show=("eps_y",)),
     ),
+    "loss_generations": Page(
+        start={
+            **{"loss": ["logistic"], "generations": 6, "real": 0.2, "alpha": 3, "lam": 0.1, "flip": 0.1},
+            **{"N": 150, "seeds": 16},
+        },
+        min_x=0,
+        num_points=7,
+        has_integer_x_values=True,
+        evenly_spaced=True,
+        keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
+        view=View(show=("R", "eps_g"), figures=("generations",)),
+    ),
     "prior": Page(
         start={"prior": ["gauss", "binary"], "alpha": 2, "N": 500, "steps": 50, "seeds": 4},
         min_x=0.2,
@@ -354,6 +366,15 @@ PAGES: dict[str, Page] = {
         },
         **TASK_PAGE_OPTIONS,
         preset_views={"Perceptrons forget a first task": TASK_ERRORS_VIEW},
+    ),
+    "rule_moving_teacher": Page(
+        start={
+            **{"rule": ["hebb", "perceptron"], "moving_teacher": "adatron_textbook", "flip": 0.1, "eta": 0.3},
+            **{"N": 1000, "t": 100, "seeds": 16},
+        },
+        num_points=20,
+        keys_without_slider=("assumed_flip",),
+        view=View(x="t", show=("eps_g", "eps_teacher"), log=("x",), figures=("moving_teacher",)),
     ),
     "network_tasks": Page(
         start={

@@ -10,7 +10,7 @@ from simulate.execution.work_units import UnitResult
 from simulate.kinds.seed_batches import BatchSimulator, BatchUnit, check_float32_precision, check_student_lengths
 from simulate.online import perceptrons
 from simulate.online.learning_steps import EngineTask
-from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
+from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks, separate_truth
 from statmech.students.student_geometry import compute_student_order_parameters, factorise_gram
 
 
@@ -25,8 +25,8 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
         return perceptrons.make_multitask_perceptron_task(cell, self.scenario.dtype)
 
     def count_teachers(self, cell: OnlineTaskCell) -> int:
-        """Return the number of tasks."""
-        return cell.tasks
+        """Return the number of tasks, and of the truth."""
+        return len(cell.teacher_overlaps)
 
     def run(self, unit: BatchUnit[OnlineTaskCell]) -> list[UnitResult]:
         """Simulate a perceptron of several tasks for a batch of seeds, and return the variables of its cell."""
@@ -35,10 +35,9 @@ class Simulator(BatchSimulator[OnlineTaskCell]):
         check_student_lengths(scenario, unit, length, perpendicular)
         if scenario.dtype == "float32" and scenario.engine == "gram":
             check_float32_precision(scenario, cell, length[0], perpendicular[0])
-        rows = factorise_gram(cell.task_overlaps).astype(scenario.dtype).astype(float)
-        return unit.make_results(
-            _compute_variables(rows, record.parallel[..., 0, :], np.sqrt(perpendicular[..., 0, 0]))
-        )
+        rows = factorise_gram(cell.teacher_overlaps).astype(scenario.dtype).astype(float)
+        values = _compute_variables(rows, record.parallel[..., 0, :], np.sqrt(perpendicular[..., 0, 0]))
+        return unit.make_results(separate_truth(values, cell.tasks))
 
 
 def _compute_variables(rows: np.ndarray, coordinates: np.ndarray, rest_length: np.ndarray) -> dict[str, np.ndarray]:

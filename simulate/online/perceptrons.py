@@ -39,6 +39,7 @@ from statmech.students.rules import Rule
 from statmech.students.student_geometry import factorise_gram
 
 if TYPE_CHECKING:
+    from statmech.kinds.moving_teacher import MovingTeacherCell
     from statmech.kinds.online_clusters import OnlineClusterCell
     from statmech.kinds.online_learning import OnlineCell
     from statmech.kinds.online_table import OnlineRowsCell
@@ -192,6 +193,39 @@ class ClusterPerceptrons(TableRowPerceptrons):
         return noise * jnp.where(noise > 0, 1 - self.positives, self.positives) * self.distance
 
 
+@dataclass(frozen=True)
+class MovingTeacherPerceptrons(PerceptronLearner):
+    """A moving teacher that learns from the truth, and a student that learns the moving teacher's labels."""
+
+    teacher_family: RealParameterFamily | None = None
+    teacher_parameters: dict[str, Array] | None = None
+
+    def step(
+        self, carry: Array, y: Array, h: Array, norm: Array, right: Array, step_rates: StepRates | None
+    ) -> tuple[Array, Array]:
+        """Return the modulations f of the moving teacher and of its student, and their squared lengths."""
+        assert self.teacher_family is not None
+        assert self.teacher_parameters is not None
+        teacher, student = slice(0, 1), slice(1, 2)
+        learner = PerceptronLearner(self.teacher_family, self.teacher_parameters, self.flip, self.N)
+        active = jnp.abs(right)
+        teacher_step = learner.step(carry[teacher], y, h[teacher], norm, right, None)
+        student_step = super().step(carry[student], h[teacher], h[student], norm, active, None)
+        f, squares = (jnp.concatenate(parts) for parts in zip(teacher_step, student_step, strict=True))
+        return f, squares
+
+
+def make_moving_teacher_task(cell: MovingTeacherCell, dtype: str) -> EngineTask:
+    """Return the engine's task for a student that learns online from a moving teacher."""
+    task, teacher = make_perceptron_task(cell, dtype), get_real_parameter_family(cell.moving_teacher)
+    parameters = {name: np.array([getattr(cell.moving_teacher, name)], dtype) for name in teacher.real_parameter_names}
+    return replace(
+        task,
+        learner=RealParameterFamily(MovingTeacherPerceptrons, (*task.learner.fixed, ("teacher_family", teacher))),
+        parameters={**task.parameters, "teacher_parameters": parameters},
+    )
+
+
 def make_cluster_perceptron_task(cell: OnlineClusterCell) -> EngineTask:
     """Return the engine's task for perceptron students that learn two clusters online."""
     online_task = make_perceptron_task(cell, "float64")
@@ -283,13 +317,13 @@ class MultitaskPerceptrons(PerceptronsWithFlipUniforms):
 def make_multitask_perceptron_task(cell: OnlineTaskCell, dtype: str) -> EngineTask:
     """Return the engine's task for a perceptron that learns the tasks of a protocol."""
     single_task = replace(make_perceptron_task(cell, dtype), batch=cell.batch)
-    if cell.tasks == 1:
+    if len(cell.teacher_overlaps) == 1:
         return single_task
     changes = stack_task_numbers([cell.time_dependence])
     return replace(
         single_task,
         learner=RealParameterFamily(MultitaskPerceptrons, single_task.learner.fixed),
-        parameters=single_task.parameters | {"rows": np.asarray(factorise_gram(cell.task_overlaps), dtype)[None]},
-        M=cell.tasks,
-        changes=changes._replace(tasks=pad_protocol(cell.protocol_pieces)),
+        parameters=single_task.parameters | {"rows": np.asarray(factorise_gram(cell.teacher_overlaps), dtype)[None]},
+        M=len(cell.teacher_overlaps),
+        changes=changes._replace(tasks=pad_protocol(cell.teacher_pieces)),
     )

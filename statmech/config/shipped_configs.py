@@ -18,6 +18,7 @@ from statmech.kinds.selection_and_vocabulary import add_default_population, get_
 QUESTIONS = (  # in the order of `statmech configs` and of the gallery
     "How fast does one student learn online?",
     "What does an ensemble gain over one student?",
+    "What does a student learn from other students?",
     "Why does a network stop learning, and for how long?",
     "When do more examples or parameters hurt?",
     "Which loss, and which penalty?",

@@ -79,7 +79,9 @@ SCENARIOS_BY_KEY_PAIR: MutableMapping[tuple[str, str], type[AbstractScenario]] =
         ("rule", "clusters"): "kinds.online_clusters:OnlineClusters",
         ("rule", "population"): "kinds.online_table:OnlineRows",
         ("rule", "tasks"): "kinds.online_tasks:OnlineTasks",
+        ("rule", "moving_teacher"): "kinds.moving_teacher:MovingTeacher",
         ("network", "tasks"): "kinds.network_tasks:NetworkTasks",
+        ("loss", "generations"): "kinds.risk_generations:Generations",
     }
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks
+from statmech.kinds.online_tasks import OnlineTaskCell, OnlineTasks, separate_truth
 from statmech.students.student_geometry import angle_from_versine
 from theory.online.several_tasks import TaskStudent, solve_cells
 
@@ -17,7 +17,8 @@ def solve(scenario: OnlineTasks, cells: Sequence[OnlineTaskCell]) -> Iterator[di
     """Return the theoretical variables of each cell with several tasks learnt online, in order."""
     solutions = zip(cells, solve_cells(cells, scenario.t), strict=True)
     return (
-        _compute_variables(student) | {"task_share": cell.compute_task_fractions(scenario.t)}
+        separate_truth(_compute_variables(student), cell.tasks)
+        | {"task_share": cell.compute_task_fractions(scenario.t)}
         for cell, student in solutions
     )
 

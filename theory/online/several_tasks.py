@@ -15,6 +15,11 @@ is exactly 0 for s = a, :math:`T_{sa} - R_sR_a = y_s + y_a - y_sy_a - d_{sa}`. F
 `theory.online.order_parameter_equations`. A step that averages b examples is equivalent to b steps with one example at
 the rates :math:`\eta/b` and :math:`\nu/b`: only :math:`\eta^2` becomes :math:`\eta^2/b`.
 
+A truth that gives no labels is a further teacher s with :math:`p_s = 0` and the same cosine :math:`R_B` with every
+teacher: teachers that learnt it, or an ensemble of teachers. With the mean teacher, and teachers of overlap q, the
+student's cosine with the truth is
+:math:`\cos(\mathbf J, \langle\mathbf B\rangle)\,R_B/\sqrt{q + (1-q)/K}`.
+
 The probabilities jump where a piece of the protocol begins, and functions of time jump at their edges, so the pieces
 are integrated separately.
 """
@@ -183,7 +188,7 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
             closed,
             None if closed else get_real_parameter_family(cell.rule),
             scheduled,
-            cell.tasks,
+            len(cell.teacher_overlaps),
             cell.control_segment_layout,
         )
 
@@ -201,7 +206,16 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
 def _make_solution_key(cell: OnlineTaskCell) -> tuple[Any, ...]:
     """Return a key of everything that determines a cell's equations and initial state."""
     rule = (cell.name, *cell.rule_parameters.values(), cell.flip, *cell.nondefault_time_dependence.items())
-    return (*rule, id(cell.start), cell.overlap, cell.batch, cell.protocol, cell.switch, *cell.controls)
+    return (
+        *rule,
+        id(cell.start),
+        cell.overlap,
+        cell.truth_cosine,
+        cell.batch,
+        cell.protocol,
+        cell.switch,
+        *cell.controls,
+    )
 
 
 def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) -> list[TaskStudent]:
@@ -212,7 +226,7 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
 
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
         current_cells = [cell.after(begin) for cell in padded_cells]
-        probabilities = np.stack([cell.protocol_pieces.at(np.float64(begin)) for cell in padded_cells], axis=-1)
+        probabilities = np.stack([cell.teacher_pieces.at(np.float64(begin)) for cell in padded_cells], axis=-1)
         controlled = (
             "eta" in current_cells[0].known_controls
         )  # eta is then a polynomial in the time since the start of the piece
@@ -251,6 +265,6 @@ def make_task_setting(cells: Sequence[OnlineTaskCell], rules: tuple[RealParamete
         {name: np.array([getattr(cell.rule, name, 1.0) for cell in cells], float) for name in names},
         np.array([cell.flip for cell in cells], float),
         jax.tree.map(lambda *values: np.asarray(values), *(cell.time_dependence for cell in cells)),
-        np.stack([1 - cell.task_overlaps for cell in cells], axis=-1),
+        np.stack([1 - cell.teacher_overlaps for cell in cells], axis=-1),
         np.array([cell.batch for cell in cells], float),
     )
