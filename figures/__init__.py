@@ -7,6 +7,7 @@ The section of a shipped config describes its figure, which has the name of the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -173,9 +174,7 @@ def draw(name: str | Composition, simulation: xr.Dataset | Results | None, theor
     choice = results.scenario.CHOICE
     name = choose_figure(name, "", choice)
     if isinstance(name, Composition) or name == OVERLAY:
-        composition = name if isinstance(name, Composition) else Composition()
-        is_shipped = composition.name in list_shipped_configs()
-        return compose(results, composition.omit_unknown_panels(results.scenario) if is_shipped else composition)
+        return compose(results, name if isinstance(name, Composition) else Composition())
     published, data = get_published_figure(name), results.either
     assert published is not None
     if not results.complete:
@@ -243,6 +242,8 @@ eps_g_majority_vote, eps_g_weight_mean.
     from statmech.results.results import Results
 
     results_by_label = {"": results} if isinstance(results, Results) else results
+    if not composition.theory:
+        results_by_label = {label: replace(part, theory=None) for label, part in results_by_label.items()}
     first = next(iter(results_by_label.values()))
     if arrangement.is_drawn_in_rows(results_by_label, composition):
         figure = matplotlib_drawing.draw_combination_rows(first, composition)

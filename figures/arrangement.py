@@ -8,7 +8,7 @@ of its values, and recorded times at the last one. For a figure that requires pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from figures.curves import Layout
 from figures.style import CURVE_COLOURS, CURVE_DASHES, get_curve_style
 from statmech.errors import ConfigError, ScenarioError
 from statmech.keys.figure_key import Composition, find_drawable_axes, find_drawable_variables, get_drawable_coordinates
+from statmech.keys.sweep_grid import ensure_tuple
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,7 +36,8 @@ class ArrangedResults:
     """Results in a figure, with their layout and the colours of their curves.
 
     `x_variable` is the variable on the horizontal axis if it shows a variable, `label` names these results among
-    others, and `stated` are texts for the title.
+    others, and `title_texts` are texts for the title. `in_browser` is True for the charts of the explorer, which have
+    labels in Unicode, and reference levels.
     """
 
     results: Results
@@ -48,6 +50,7 @@ class ArrangedResults:
     results_index: int = 0  # index of these results in a figure of several results
     fills_converged: bool = False  # whether hollow points mean that not all runs converged
     derived_variables: dict[str, Variable] = field(default_factory=dict)
+    in_browser: bool = False
 
     @property
     def x(self) -> str:
@@ -75,9 +78,13 @@ class ArrangedResults:
 
     def iterate_panels(self) -> Iterator[tuple[str, Results]]:
         """Yield the title and the results of each panel."""
-        label = labels.make_mathtext_labeller(self.results.scenario)
-        for title, position in curves.iterate_positions(self.results.either, self.layout.panel_axes, label):
+        for title, position in curves.iterate_positions(self.results.either, self.layout.panel_axes, self.label_value):
             yield title, curves.select_position(self.results, position)
+
+    @property
+    def label_value(self) -> Callable[[str, Any], str]:
+        """The function that labels a value of an axis."""
+        return labels.make_value_labeller(self.results.scenario, self.in_browser)
 
 
 def choose_abscissa(results: Results) -> str | None:
@@ -157,8 +164,10 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
     x = choose_abscissa(results) if plane or x_axis is None else x_axis
     if x is None:
         return None
-    results = curves.add_dense_lines(curves.add_axis(results, x), x)
-    results = guides.add_derived_variables(_select_values(results, composition.at), composition.derive)
+    if results.simulation is not None and curves.has_independent_samples(results):  # a mean for each seed
+        results = replace(results, simulation=results.simulation.mean("fold", keep_attrs=True))
+    results = curves.add_dense_lines(curves.add_axis(results, x), x, composition.limits.get("x", ()))
+    results = _select_values(guides.add_derived_variables(results, composition.derive), composition.at)
     series_axes, split = (
         [axes_by_name[name] for name in names if name in axes_by_name]
         for names in (composition.series, composition.split)
@@ -188,20 +197,20 @@ def get_possible_variables(results: Results, composition: Composition) -> dict[s
     return find_drawable_variables(results.scenario) | composition.find_derived_variables()
 
 
-def _select_values(results: Results, values_by_axis: Mapping[str, float | str]) -> Results:
-    """Select the first value, the last value or a given value on some axes, and keep these axes with one value."""
+def _select_values(results: Results, values_by_axis: Mapping[str, Any]) -> Results:
+    """Select the first value, the last value or given values on some axes, and keep these axes."""
     position: dict[str, Any] = {}
-    for axis, value in values_by_axis.items():
+    for axis, values in values_by_axis.items():
         if axis not in results.either.dims:
             continue
-        numbers = curves.get_axis_values(results.either, axis)
-        matches = np.flatnonzero(numbers == value) if value not in ("first", "last") else np.array([])
-        if value not in ("first", "last") and not matches.size:
-            values_text = ", ".join(map(labels.format_config_value, numbers.tolist()))
-            value_text = value if isinstance(value, str) else labels.format_config_value(value)
-            raise ConfigError(f"figure.at: {axis} has no value {value_text}. Possible: first, last, {values_text}.")
-        index = {"first": 0, "last": numbers.size - 1}.get(str(value), int(matches[0]) if matches.size else 0)
-        position[axis] = [index]
+        numbers = curves.get_axis_values(results.either, axis).tolist()
+        indices = {"first": 0, "last": len(numbers) - 1} | {number: index for index, number in enumerate(numbers)}
+        for value in ensure_tuple(values):
+            if value not in indices:
+                values_text = ", ".join(map(labels.format_config_value, indices))
+                value_text = labels.format_config_value(value)
+                raise ConfigError(f"figure.at: {axis} has no value {value_text}. Possible: {values_text}.")
+        position[axis] = [indices[value] for value in ensure_tuple(values)]
     return curves.select_position(results, position)
 
 
@@ -232,7 +241,7 @@ def _thin_long_axes(results: Results, x: str, requested_axes: list[str]) -> tupl
 
 
 def _label_values(results: Results, axis: str) -> list[str]:
-    return curves.label_positions(results.either, axis, labels.make_mathtext_labeller(results.scenario))
+    return curves.label_positions(results.either, axis, labels.make_value_labeller(results.scenario))
 
 
 def _check_common_axis(parts: list[ArrangedResults]) -> None:
@@ -263,6 +272,21 @@ def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
         coloured.append(replace(part, curve_colours=tuple(hues), first_colour_index=first, results_index=len(coloured)))
         first += count
     return coloured
+
+
+def continue_colours(parts_by_panel: list[list[ArrangedResults]]) -> list[list[ArrangedResults]]:
+    """Distinguish the colours and markers of panels that show different axes by colour."""
+    first_indices: dict[tuple[str, ...], int] = {}
+    count, continued = 0, []
+    for parts in parts_by_panel:
+        axes = parts[0].layout.colour_axes
+        if len(parts) == 1 and axes:
+            first = first_indices.setdefault(axes, count)
+            hues = tuple(curves.choose_colours(parts[0].results.either, axes, first))
+            count = max(count, first + len(hues))
+            parts = [replace(parts[0], curve_colours=hues, first_colour_index=first)]
+        continued.append(parts)
+    return continued
 
 
 def find_composition_problems(labelled_scenarios: Mapping[str, Any], composition: Composition) -> list[str]:

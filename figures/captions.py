@@ -11,6 +11,7 @@ import json
 import re
 import string
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,8 @@ def make_caption(results: Results, figure: str | Composition) -> str:
     >>> print(plain_from_latex(make_caption(results, "overlay")))  # doctest: +ELLIPSIS
     Online ensemble: R and ε_g against t (steps / N). Rule: Hebbian; K = 1; N = 50; ...
     """
+    if isinstance(figure, Composition) and not figure.theory:
+        results = replace(results, theory=None)
     return " ".join(sentence.strip() for sentence in _make_caption_sentences(results, figure) if sentence)
 
 
@@ -180,7 +183,9 @@ def _describe_points(results: Results, figure: str | Composition) -> Iterator[st
         yield own_text or ""
         return
     runs, seeds, folds = results.simulation, results.scenario.seeds, results.simulation.sizes.get("fold")
-    if folds:
+    if curves.has_independent_samples(results):
+        yield f"Points: means over {seeds} data sets with {folds} folds each; bars: standard errors over data sets."
+    elif folds:
         shuffles = f"{seeds} shuffle{'s' if seeds > 1 else ''}"
         yield f"Points: means over {folds} folds and {shuffles}; bars: standard errors over folds."
     elif seeds == 1:

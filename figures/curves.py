@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from figures import derived_data
-from figures.labels import value_label
 from figures.style import CURVE_COLOURS, MAX_MARKERS_PER_CURVE, make_shades
+from statmech.errors import ScenarioError
+from statmech.inputs.data_sets import GENERATED_DATA_SOURCES, get_cached_data_set
 from statmech.keys.scenario import AbstractScenario
+from statmech.keys.sweep_grid import ensure_tuple
 from statmech.keys.variables import BIAS_SUFFIX, DIMS_AVERAGED_IN_FIGURES, DIMS_HIDDEN_IN_FIGURES, STD_SUFFIX, Variable
 from statmech.numerics.statistics import compute_run_standard_error
 from statmech.results import comparison
@@ -31,13 +34,9 @@ if TYPE_CHECKING:
 RUN_CONVERGED_VARIABLE = "converged"  # variable that only some kinds of scenarios have
 MAX_CURVES_PER_CHART = 7  # one per colour
 MAX_VALUES_WITHOUT_SHADES = 3  # more ordered values are easier to read as shades
+MAX_INDEPENDENT_SAMPLE_FRACTION = 0.1  # samples of at most this fraction of a data set hardly overlap
 MAX_SINGLE_RUNS = 32  # more runs are not drawn individually
-NORMALISATION_LABELS = {
-    "": "as they are",
-    "theory": "over theory",
-    "one student": "errors over that of one student",
-}
-LOG_MIN_RATIO, LOSSLESS_LOG_MIN_RATIO = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
+LOG_Y_MIN_RATIO, LOG_X_MIN_RATIO = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
 MIN_LOG_BAND_END_FRACTION = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
 GAP_SPREAD_TOL = 0.2  # largest spread of equal gaps, relative to their mean
 EQUAL_VARIABLE_TOL = 1e-6  # relative: the numerical error of an integrated vote
@@ -82,15 +81,6 @@ class Layout:
     single_position_axes: tuple[str, ...]
     marker_axes: tuple[str, ...] = ()
     panel_axes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Scales:
-    """Scales of a chart: its logarithmic axes, and the names along x if x is not numeric."""
-
-    names_along_x: tuple[str, ...] = ()
-    log_x: bool = False
-    log_y: frozenset[str] = frozenset()
 
 
 def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
@@ -280,12 +270,15 @@ def has_run_bands(scenario: AbstractScenario) -> bool:
     return bool(getattr(scenario, "corrections", False))
 
 
-def choose_colours(dataset: xr.Dataset, axes: tuple[str, ...]) -> list[Any]:
-    """Return a colour for each position on these axes, or shades for many ordered numbers."""
+def choose_colours(dataset: xr.Dataset, axes: tuple[str, ...], first: int = 0) -> list[Any]:
+    """Return a colour for each position on these axes, or shades for many ordered numbers.
+
+    With other colours in the figure, `first` is their number.
+    """
     count = int(np.prod([dataset.sizes[name] for name in axes]))
     if count > MAX_VALUES_WITHOUT_SHADES and all(has_several_numbers(dataset, name) for name in axes):
-        return make_shades(count)
-    return [CURVE_COLOURS[index % len(CURVE_COLOURS)] for index in range(count)]
+        return make_shades(count, grey=first > 0)
+    return [CURVE_COLOURS[index % len(CURVE_COLOURS)] for index in range(first, first + count)]
 
 
 def get_longest_axis(axes: list[str], dataset: xr.Dataset) -> str:
@@ -307,22 +300,9 @@ def ensure_chart_axis(results: Results) -> Results:
     return results if get_chart_axes(results.either) else add_axis(results, results.scenario.CHOICE)
 
 
-def choose_scales(results: Results, x: str, variables: dict[str, Variable], lossless: bool = False) -> Scales:
-    """Choose logarithmic axes for positive values that span decades.
-
-    A logarithmic axis cannot show zeros: with `lossless` an axis with zeros stays linear.
-    """
-    log_y = {name for name, variable in variables.items() if _needs_log_axis(name, variable, results)}
-    if lossless:
-        log_y -= {name for name in log_y if has_nonpositive_means(results, name)}
-    if not has_several_numbers(results.either, x):
-        return Scales(tuple(label_positions(results.either, x)), False, frozenset(log_y))
-    x_values = get_axis_values(results.either, x)
-    positive = x_values[x_values > 0]
-    log_x = _has_wide_range(positive, LOSSLESS_LOG_MIN_RATIO if lossless else LOG_MIN_RATIO) and _is_log_spaced(
-        positive
-    )
-    return Scales((), log_x and not (lossless and positive.size < x_values.size), frozenset(log_y))
+def needs_log_x(x: np.ndarray) -> bool:
+    """Return True if the values along x are positive, span a wide range and are spaced logarithmically."""
+    return _has_wide_range(x, LOG_X_MIN_RATIO) and _is_log_spaced(x)
 
 
 def has_nonpositive_means(results: Results, name: str) -> bool:
@@ -331,7 +311,7 @@ def has_nonpositive_means(results: Results, name: str) -> bool:
     return simulation is not None and name in simulation and bool((simulation[name].mean("seed") <= 0).any())
 
 
-def _needs_log_axis(name: str, variable: Variable, results: Results) -> bool:
+def needs_log_y(results: Results, name: str, variable: Variable) -> bool:
     """Return True if the values of a variable are positive and span decades.
 
     Values of theory decide or, without theory, means over runs. Both decide if theory is a bound, which runs may
@@ -345,7 +325,7 @@ def _needs_log_axis(name: str, variable: Variable, results: Results) -> bool:
         parts.append(means[means > 0] if has_theory else means)
     all_values = np.concatenate(parts)
     finite = all_values[np.isfinite(all_values)]
-    return _has_wide_range(finite, LOG_MIN_RATIO) and not _is_rounding_difference(0.0, finite.max())
+    return _has_wide_range(finite, LOG_Y_MIN_RATIO) and not _is_rounding_difference(0.0, finite.max())
 
 
 def _has_wide_range(numbers: np.ndarray, ratio: float) -> bool:
@@ -365,54 +345,8 @@ def _is_log_spaced(x: np.ndarray) -> bool:
     return unevenness(np.log(x)) < unevenness(x)
 
 
-def make_curves(
-    name: str,
-    simulation: xr.Dataset | None,
-    theory: xr.Dataset | None,
-    layout: Layout,
-    normalisation: str = "",
-    lines: xr.Dataset | None = None,
-    level_names: Sequence[str] = (),
-    label_value: Callable[[str, Any], str] = value_label,
-    single_runs: bool = False,
-) -> list[Curve]:
-    """Return the curves of a variable, one per colour, from datasets that only have the axes of the layout.
-
-    `normalisation` is one of `NORMALISATION_LABELS`: "theory" divides all values by theory, "one student" divides the
-    errors of an ensemble by the error of one student in theory. `lines` is theory on a dense grid along x, and
-    `level_names` names variables of theory for comparison.
-    """
-    needed = {
-        name,
-        name + STD_SUFFIX,
-        name + BIAS_SUFFIX,
-        *level_names,
-    }  # slicing whole datasets would take most of the time
-    needed |= {"eps_g"} if normalisation == "one student" else set()
-    parts = [
-        None if part is None else part[[key for key in part.data_vars if key in needed]]
-        for part in (simulation, theory, lines)
-    ]
-    parts[0] = parts[0] if parts[0] is not None and name in parts[0] else None  # only theory has controls
-    either = next(part for part in parts if part is not None)
-    return [
-        make_curve(
-            name,
-            curve_label,
-            *(select_dataset_position(part, position) for part in parts),
-            x=layout.x,
-            normalisation=normalisation,
-            level_names=level_names,
-            single_runs=single_runs,
-        )
-        for curve_label, position in itertools.islice(
-            iterate_positions(either, layout.colour_axes, label_value), MAX_CURVES_PER_CHART
-        )
-    ]
-
-
 def iterate_positions(
-    dataset: xr.Dataset, axes: Iterable[str], label_value: Callable[[str, Any], str] = value_label
+    dataset: xr.Dataset, axes: Iterable[str], label_value: Callable[[str, Any], str]
 ) -> Iterator[tuple[str, dict[str, int]]]:
     """Yield every combination of positions on these axes with its label, or {} without axes."""
     columns = {name: label_positions(dataset, name, label_value) for name in axes}
@@ -421,7 +355,7 @@ def iterate_positions(
         yield ", ".join(columns[name][index] for name, index in position.items()), position
 
 
-def label_positions(dataset: xr.Dataset, axis: str, label_value: Callable[[str, Any], str] = value_label) -> list[str]:
+def label_positions(dataset: xr.Dataset, axis: str, label_value: Callable[[str, Any], str]) -> list[str]:
     """Return the labels of the positions on an axis."""
     columns = [
         [label_value(name, value) for value in get_axis_values(dataset, name).tolist()]
@@ -438,7 +372,6 @@ def make_curve(
     lines: xr.Dataset | None = None,
     *,
     x: str,
-    normalisation: str = "",
     level_names: Sequence[str] = (),
     single_runs: bool = False,
 ) -> Curve:
@@ -451,61 +384,23 @@ def make_curve(
     x_values = get_axis_values(either, x)
     result = Curve(label, x_values)
     if simulation is not None and name in simulation:
-        divisor = _get_divisor(name, theory, x_values, normalisation)
-        mean, error = (
-            _divide_quietly(np.atleast_1d(part.values), divisor) for part in compute_mean_and_error(simulation[name])
-        )
+        mean, error = (np.atleast_1d(part.values) for part in compute_mean_and_error(simulation[name]))
         has_theory = theory is not None and name in theory
-        expected = (
-            _divide_quietly(_broadcast_theory(theory[name], x_values), divisor)
-            if theory is not None and has_theory
-            else None
-        )
-        result = replace(result, mean=mean, error=error, theory_at_x=expected)
-        if single_runs:
-            result = replace(result, runs=_divide_quietly(get_single_runs(simulation[name]), divisor))
+        expected = _broadcast_theory(theory[name], x_values) if theory is not None and has_theory else None
+        runs = get_single_runs(simulation[name]) if single_runs else None
+        result = replace(result, mean=mean, error=error, theory_at_x=expected, runs=runs)
     source = lines if lines is not None and name in lines else theory
     if source is not None and name in source:
         source_x = get_axis_values(source, x) if source is lines else x_values
-        divisor = _get_divisor(name, source, source_x, normalisation)
+        level_arrays = [source[level] for level in level_names if level in source]
         result = replace(
             result,
             theory_x=source_x,
-            theory=_divide_quietly(_broadcast_theory(source[name], source_x), divisor),
-            band=_compute_band(name, source, source_x, divisor),
-            reference_levels=tuple(
-                (source[level].long_name, _divide_quietly(_broadcast_theory(source[level], source_x), divisor))
-                for level in level_names
-                if level in source
-            ),
+            theory=_broadcast_theory(source[name], source_x),
+            band=_compute_band(name, source, source_x),
+            reference_levels=tuple((level.long_name, _broadcast_theory(level, source_x)) for level in level_arrays),
         )
     return result
-
-
-def merge_equal_lines(curves: Sequence[Curve]) -> list[Curve]:
-    """Merge curves with equal lines of theory, labelled by the common parts of their labels.
-
-    The other curves become empty, so that the colours of later curves do not change.
-    """
-    lines = [None if curve.theory is None else tuple(curve.theory.tolist()) for curve in curves]
-    sharing = [
-        [curve.label for curve, other_line in zip(curves, lines, strict=True) if other_line == line] for line in lines
-    ]
-    line_labels = ["" if len(shared) == len(curves) > 1 else get_common_label(shared) for shared in sharing]
-    return [
-        Curve("", curve.x) if line in lines[:index] else replace(curve, label=line_labels[index])
-        for index, (curve, line) in enumerate(zip(curves, lines, strict=True))
-    ]
-
-
-def get_common_label(curve_labels: Sequence[str]) -> str:
-    """Return the common parts of several labels.
-
-    >>> get_common_label(["N = 20, hebb", "N = 100, hebb"])
-    'hebb'
-    """
-    label_parts = [label.split(", ") for label in curve_labels]
-    return ", ".join(part for part in label_parts[0] if all(part in label for label in label_parts))
 
 
 def thin_curve(curve: Curve, log: bool) -> Curve:
@@ -529,19 +424,19 @@ def thin_curve(curve: Curve, log: bool) -> Curve:
     return replace(curve, x=curve.x[selected], mean=curve.mean[selected], error=error, theory_at_x=expected)
 
 
-def _compute_band(
-    name: str, theory: xr.Dataset, x: np.ndarray, divisor: np.ndarray | float
-) -> tuple[np.ndarray, np.ndarray] | None:
+def _compute_band(name: str, theory: xr.Dataset, x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the lower and upper end of the band of one run, NaN where the band is not resolved.
 
     Returns None if theory has no standard deviation.
     """
+    if name + STD_SUFFIX not in theory:  # saves time: xarray searches for similar names
+        return None
     mean, std = predict_mean_and_std(theory, name)
     if std is None or not np.isfinite(std).any():
         return None
     std = std.where(~find_unresolved_std_mask(theory, name))
     middle, spread = _broadcast_theory(mean, x), _broadcast_theory(std, x)
-    return _divide_quietly(middle - spread, divisor), _divide_quietly(middle + spread, divisor)
+    return middle - spread, middle + spread
 
 
 def has_unresolved_bands(results: Results) -> bool:
@@ -579,17 +474,6 @@ def clip_band_for_log(low: np.ndarray, line: np.ndarray) -> np.ndarray:
     return np.maximum(low, MIN_LOG_BAND_END_FRACTION * line)
 
 
-def _divide_quietly(part: np.ndarray, divisor: np.ndarray | float) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(part / divisor)
-
-
-def _get_divisor(name: str, theory: xr.Dataset | None, x: np.ndarray, normalisation: str) -> np.ndarray | float:
-    """Return the divisor of a variable at each x, for a unit in `NORMALISATION_LABELS`."""
-    divisor_name = {"theory": name, "one student": "eps_g" if name.startswith("eps_g") else ""}.get(normalisation, "")
-    return _broadcast_theory(theory[divisor_name], x) if theory is not None and divisor_name in theory else 1.0
-
-
 def _broadcast_theory(array: Any, x: np.ndarray) -> np.ndarray:
     """Average theory over students, and broadcast it to every x."""
     line = derived_data.average_over_students(array)
@@ -606,6 +490,17 @@ def compute_mean_and_error(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArr
         return runs.mean(["seed", "fold"]), compute_run_standard_error(runs, "fold").mean("seed")
     runs = derived_data.average_over_students(runs)
     return runs.mean("seed"), compute_run_standard_error(runs, "seed")
+
+
+def has_independent_samples(results: Results) -> bool:
+    """Return True if every seed draws a separate small sample of a generated data set."""
+    examples: float = getattr(results.scenario, "examples", None) or 0
+    names = ensure_tuple(getattr(results.scenario, "data", ())) if examples else ()
+    return bool(names) and all(
+        name in GENERATED_DATA_SOURCES
+        and examples <= MAX_INDEPENDENT_SAMPLE_FRACTION * get_cached_data_set(name).y.size
+        for name in names
+    )
 
 
 def get_converged_mask(simulation: xr.Dataset | None) -> np.ndarray | None:
@@ -639,23 +534,45 @@ def select_position(results: Results, position: dict[str, Any]) -> Results:
     return replace(results, simulation=simulation, theory=theory, lines=lines)
 
 
-def add_dense_lines(results: Results, x: str) -> Results:
+def select_variable(results: Results, name: str, other_names: Iterable[str]) -> Results:
+    """Select a variable and others with their corrections of order 1/N, from the datasets that have the variable.
+
+    Slicing whole datasets would take most of the time of a chart.
+    """
+    needed = {key + suffix for key in (name, *other_names) for suffix in ("", STD_SUFFIX, BIAS_SUFFIX)}
+    needed |= {RUN_CONVERGED_VARIABLE}
+    parts = (
+        part[[key for key in part.data_vars if key in needed]] if part is not None and name in part else None
+        for part in (results.simulation, results.theory, results.lines)
+    )
+    simulation, theory, lines = parts
+    has_values = simulation is not None or theory is not None
+    return replace(results, simulation=simulation, theory=theory, lines=lines) if has_values else results
+
+
+def add_dense_lines(results: Results, x: str, x_limits: Sequence[float | None] = ()) -> Results:
     """Solve the theory of results on a dense grid along x, if they have theory.
 
-    All other axes must be complete.
+    All other axes must be complete. The lines extend to the limits of x if theory can be solved there.
     """
     from theory import smooth  # lazy import: live charts do not need it
 
     if results.theory is None:
         return results
-    theory, lines = results.theory, smooth(results.scenario, x)
+    theory, lines = results.theory, None
+    ends = {end for end in x_limits if end is not None}
+    if ends and x in (config := results.scenario.config()):
+        with suppress(ScenarioError):  # a limit may be no possible value of x
+            extended = type(results.scenario)(**config | {x: sorted({*get_axis_values(theory, x).tolist(), *ends})})
+            lines = smooth(extended, x)
+    lines = smooth(results.scenario, x) if lines is None else lines
     if lines is None:
         return replace(results, lines=None)
     selected = {
         dim: theory[dim]
         for dim, size in lines.sizes.items()
         if dim != x and dim in theory.coords and theory.sizes.get(dim) != size
-    }  # lines have all recorded times, of which the results may have a few
+    }  # lines have all recorded times, but results may have only a few
     return replace(results, lines=lines.sel(selected))
 
 

@@ -150,34 +150,43 @@ def divide_variables(results: Results, divisor_name: str, names: Iterable[str]) 
     ConfigError
         If the divisor is 0, or has no value.
     """
-    names, has_theory = list(names), results.theory is not None and divisor_name in results.theory
-    theory, lines = (
-        part if part is None else _divide_dataset(part, divisor_name, names) for part in (results.theory, results.lines)
-    )
-    simulation = results.simulation
-    if simulation is not None and has_theory:
-        simulation = _divide_dataset(
-            simulation, divisor_name, names, average_over_students(results.theory[divisor_name])
-        )
-    elif simulation is not None and divisor_name in simulation:
-        simulation = _linearise_ratio(simulation, divisor_name, names)
-    elif not has_theory:
+    names, simulation = list(names), results.simulation
+    if results.theory is not None and divisor_name in results.theory:
+        for part in (results.theory, results.lines):
+            if part is not None and divisor_name in part:
+                _check_divisor(average_over_students(part[divisor_name]), divisor_name)
+        return divide_by_theory(results, divisor_name, names)
+    if simulation is None or divisor_name not in simulation:
         raise ConfigError(f"figure.over: {divisor_name} has no value in these results")
+    theory, lines = (part and part.drop_vars(names, errors="ignore") for part in (results.theory, results.lines))
+    return replace(results, simulation=_linearise_ratio(simulation, divisor_name, names), theory=theory, lines=lines)
+
+
+def divide_by_theory(results: Results, divisor_name: str, names: Iterable[str]) -> Results:
+    """Divide variables and their corrections of order 1/N by the value of another variable in theory.
+
+    Results without the divisor in theory are returned unchanged. Lines without the divisor are dropped.
+    """
+    theory, lines = results.theory, results.lines
+    if theory is None or divisor_name not in theory:
+        return results
+    all_names = {name + suffix for name in names for suffix in ("", STD_SUFFIX, BIAS_SUFFIX)}
+    divisors = (theory, theory, lines if lines is not None and divisor_name in lines else None)
+    parts = (
+        part if part is None else _divide_dataset(part, all_names, divisor, divisor_name)
+        for part, divisor in zip((results.simulation, theory, lines), divisors, strict=True)
+    )
+    simulation, theory, lines = parts
     return replace(results, simulation=simulation, theory=theory, lines=lines)
 
 
-def _divide_dataset(
-    dataset: xr.Dataset, divisor_name: str, names: list[str], divisor: xr.DataArray | None = None
-) -> xr.Dataset:
-    """Divide variables and their corrections of order 1/N, or drop them if the dataset lacks the divisor."""
-    if divisor is None and divisor_name not in dataset:
-        return dataset.drop_vars([name for name in names if name in dataset])
-    divisor = average_over_students(dataset[divisor_name]) if divisor is None else divisor
-    _check_divisor(divisor, divisor_name)
-    all_names = [
-        name + suffix for name in names for suffix in ("", STD_SUFFIX, BIAS_SUFFIX) if name + suffix in dataset
-    ]
-    return dataset.assign({name: (dataset[name] / divisor).transpose(*dataset[name].dims, ...) for name in all_names})
+def _divide_dataset(dataset: xr.Dataset, names: set[str], theory: xr.Dataset | None, divisor_name: str) -> xr.Dataset:
+    """Divide variables by another variable of theory, or drop them without theory."""
+    present = [name for name in names if name in dataset]
+    if theory is None:
+        return dataset.drop_vars(present)
+    divisor = average_over_students(theory[divisor_name])
+    return dataset.assign({name: (dataset[name] / divisor).transpose(*dataset[name].dims, ...) for name in present})
 
 
 def _linearise_ratio(simulation: xr.Dataset, divisor_name: str, names: list[str]) -> xr.Dataset:

@@ -1,7 +1,7 @@
 """Descriptions of figures: panels with curves, colours, labels, limits and a legend.
 
-A description is a value. Matplotlib draws it for files (`figures.matplotlib_drawing`), and Bokeh draws it for reports
-(`figures.interactive.report_charts`).
+A description is a value. Matplotlib draws it for files (`figures.matplotlib_drawing`), and Bokeh draws its panels for
+reports and for the explorer (`figures.interactive.chart`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class CurveStyle:
 class DrawnCurve:
     """One curve of a panel: its numbers, its style and its label.
 
+    `line_label` names the line, which several curves share if theory does not depend on an axis.
     `filled_mask` is True at the points where all runs converged, or None if this is not shown.
     `has_single_theory_values` is True if theory exists at a few integers or names only. `x_error` is the standard error
     along x, and `marker_scale` enlarges markers that others overlap.
@@ -35,6 +36,7 @@ class DrawnCurve:
     curve: Curve
     style: CurveStyle
     label: str = ""
+    line_label: str = ""
     filled_mask: np.ndarray | None = None
     has_single_theory_values: bool = False
     x_error: np.ndarray | None = None
@@ -76,8 +78,8 @@ class LegendEntry:
 class PanelDescription:
     """One panel: its labels, its logarithmic axes, its limits, its curves, guides and marks.
 
-    `x_ticks` are positions and labels of ticks along x, for names or a single value. `column` is True for a panel in a
-    grid of panels whose title stands above its column only.
+    `x_ticks` are positions and labels of ticks along x, for names or a single value. `theory_is_bound` is True if
+    theory bounds the variable and may be far from the points.
     """
 
     name: str
@@ -90,6 +92,23 @@ class PanelDescription:
     marks: tuple[DrawnMark, ...] = ()
     limits: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
     x_ticks: tuple[np.ndarray, list[str] | None] | None = None
+    theory_is_bound: bool = False
+
+    @property
+    def x_names(self) -> tuple[str, ...]:
+        """The names along x, or () if x is numeric."""
+        return tuple((self.x_ticks and self.x_ticks[1]) or ())
+
+    @property
+    def has_single_theory_values(self) -> bool:
+        """True if x takes a few integers, and theory exists only there."""
+        return not self.x_names and any(curve.has_single_theory_values for curve in self.curves)
+
+    @property
+    def hides_zeros(self) -> bool:
+        """True if a mean is 0, which a logarithmic axis cannot show."""
+        means = [curve.curve.mean for curve in self.curves if curve.curve.mean is not None]
+        return "y" in self.log and any((mean == 0).any() for mean in means)
 
 
 @dataclass(frozen=True)

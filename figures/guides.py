@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from figures import curves
-from figures.derived_data import average_over_students
 from figures.description import CurveStyle, DrawnCurve, DrawnLine, DrawnMark, LegendEntry
 from figures.style import MINIMUM_STAR_STYLE, NO_LEGEND_GID, THEORY_COLOUR
 from statmech.keys.figure_key import DerivedVariable, GuideLine, MarkedPoint
@@ -37,6 +37,8 @@ TICK_MARK_STYLE: dict[str, Any] = {
 MARK_STYLES: dict[str, dict[str, Any]] = {"star": MINIMUM_STAR_STYLE, "tick": TICK_MARK_STYLE}
 GUIDE_POINT_STYLE: dict[str, Any] = {"marker": "x", "color": THEORY_COLOUR, "markersize": 4}
 PLANE_GUIDE_POINTS = 101
+PLANE_COORDINATE = "variable along x"
+DIMS_AVERAGED_IN_FORMULAS = ("student", "example")
 EQUAL_GUIDE_TOL = 1e-9  # relative: guides that differ less are one guide
 
 
@@ -56,6 +58,8 @@ def add_derived_variables(results: Results, derived: Mapping[str, DerivedVariabl
             _evaluate(item.formula, part, divisor)
             for part, divisor in ((runs, theory), (theory, theory), (lines, lines))
         ]
+        if values[0] is not None and runs is not None:
+            values[0] = values[0] + 0.0 * runs.seed  # a formula of axes has no values of runs
         if find_formula_names(item.formula)[1] and _is_constant(values[1]):
             values[1:] = [None, None]  # a deviation from theory, which is 0 for theory itself
         runs, theory, lines = (
@@ -78,17 +82,22 @@ def _evaluate(formula: str, dataset: xr.Dataset | None, theory: xr.Dataset | Non
     theory_values = theory if theory is not None else xr.Dataset()
     if not ({*own_names} <= {*dataset.variables} and {*theory_names} <= {*theory_values.variables}):
         return None
-    own_values = {name: average_over_students(dataset[name]) for name in own_names}
-    return evaluate_formula(
-        formula, own_values, {name: average_over_students(theory_values[name]) for name in theory_names}
-    )
+    values = [
+        {name: part[name].mean([dim for dim in part[name].dims if dim in DIMS_AVERAGED_IN_FORMULAS]) for name in names}
+        for part, names in ((dataset, own_names), (theory_values, theory_names))
+    ]
+    return evaluate_formula(formula, *values)
 
 
 def _evaluate_in_theory(formula: float | str | None, results: Results) -> Any:
-    """Evaluate a formula in theory, on the dense grid if possible, or return None if a name has no value."""
+    """Evaluate a formula in theory, on the dense grid if possible, or return None if a name has no value.
+
+    Without theory, a formula may contain axes.
+    """
     if not isinstance(formula, str):
         return formula
-    for part in (results.lines, results.theory):
+    axes = results.either.coords.to_dataset()
+    for part in (results.lines, results.theory, axes):
         value = _evaluate(formula, part, part)
         if value is not None and bool(np.isfinite(value).any()):
             return value
@@ -112,13 +121,17 @@ def make_guide_lines(
         The colours of the positions on the axis that is distinguished by colour.
     """
     for guide in guides:
-        if x_variable and isinstance(guide.y, str):
+        names = {*chain(*find_formula_names(guide.y))} if isinstance(guide.y, str) else set()
+        if names == {x_variable}:
             yield _make_plane_guide(guide, results, x_variable)
             continue
         value = _evaluate_in_theory(guide.x if guide.y is None else guide.y, results)
         if value is None:
             continue
         values = value if isinstance(value, xr.DataArray) else xr.DataArray(float(value))
+        if x_variable and x in values.dims:
+            values, x_values = xr.broadcast(values, _evaluate_in_theory(x_variable, results))
+            values = values.assign_coords({PLANE_COORDINATE: x_values})
         for colour, part in _split_by_colour(values, colours):
             style = _make_guide_style(guide) | ({"color": colour} if colour else {})
             style |= {} if guide.label else {"gid": NO_LEGEND_GID}
@@ -155,7 +168,10 @@ def _make_line(values: xr.DataArray, x: str, guide: GuideLine, style: dict[str, 
     is_curve = guide.y is not None and x in values.dims and values.sizes[x] > 1 and float(np.ptp(values.values)) > 0
     if is_curve:
         line = values.transpose(..., x).values.reshape(-1, values.sizes[x])[0]
-        return DrawnLine(style, curves.get_axis_values(values.to_dataset(name="guide"), x), line, guide.text)
+        x_values = curves.get_axis_values(values.to_dataset(name="guide"), x)
+        if PLANE_COORDINATE in values.coords:
+            x_values = values[PLANE_COORDINATE].transpose(..., x).values.reshape(-1, values.sizes[x])[0]
+        return DrawnLine(style, x_values, line, guide.text)
     single = float(values.values[np.isfinite(values.values)].flat[0])
     position = {"x": single} if guide.y is None else {"y": single}
     return DrawnLine(style, **position, text=guide.text)

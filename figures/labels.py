@@ -85,38 +85,6 @@ def describe_size_and_runs(dataset: Any) -> str:
     return ", ".join([*size, *([f"{seeds:,} {noun}{'s' if seeds > 1 else ''}"] if seeds else [])])
 
 
-def value_label(name: str, value: Any) -> str:
-    """Label a value of an axis for a browser: a string by itself, a number with its key.
-
-    >>> value_label("rule", "hebb"), value_label("eta", 0.5)
-    ('hebb', 'eta = 0.5')
-    """
-    return value if isinstance(value, str) else f"{name} = {value:g}"
-
-
-def make_browser_labeller(scenario: AbstractScenario) -> Callable[[str, Any], str]:
-    """Make a function that labels values on charts in browsers.
-
-    A number is shown with the symbol of its key in plain letters, a rule, a loss, ... with its own label.
-
-    >>> from statmech import Scenario
-    >>> label = make_browser_labeller(Scenario(rule="hebb", t=1))
-    >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal"), label("eta", "1, from t = 5 on 0.5")
-    ('Hebbian', 'η = 0.5', 'optimal η', 'η = 1 → 0.5 at t = 5')
-    """
-
-    def label(name: str, value: Any) -> str:
-        key = get_symbol(scenario, name)
-        if isinstance(value, str) and not key.startswith("$"):
-            return kind_label(scenario.choices().get(name, {}), value)
-        return format_key_value(
-            unicode_from_latex(key) or format_key_name(name),
-            format_control_with_arrows(value) if isinstance(value, str) else f"{value:g}",
-        )
-
-    return label
-
-
 def format_key_name(name: str) -> str:
     """Replace the underscores in the name of a key by spaces."""
     return name.replace("_", " ")
@@ -185,34 +153,41 @@ def format_control_with_arrows(control_name: str) -> str:
     return CONTROL_STEP_PATTERN.sub(r" → \2 at t = \1", control_name)
 
 
-def make_mathtext_labeller(scenario: AbstractScenario) -> Callable[[str, Any], str]:
+def make_value_labeller(scenario: AbstractScenario, in_browser: bool = False) -> Callable[[str, Any], str]:
     """Make a function that labels values in figures.
 
-    A number is shown with the symbol or the name of its key, a rule, a loss, ... with its own label.
+    A number is shown with the symbol or the name of its key, a rule, a loss, ... with its own label. In browsers a
+    symbol has Unicode letters, or is replaced by the name of its key.
 
     >>> from statmech import Scenario, StoredExamples
-    >>> label = make_mathtext_labeller(Scenario(rule="hebb", t=1))
+    >>> label = make_value_labeller(Scenario(rule="hebb", t=1))
     >>> label("rule", "hebb"), label("eta", 0.5), label("eta", "optimal")
     ('Hebbian', '$\\\\eta$ = 0.5', 'optimal $\\\\eta$')
     >>> (
     ...     label("flip", "0.2, from t = 10 on 0"),
-    ...     make_mathtext_labeller(StoredExamples(learner="minover", alpha=1))("epochs", 20)
+    ...     make_value_labeller(StoredExamples(learner="minover", alpha=1))("epochs", 20)
     ... )
     ('$p_f$ = 0.2 $\\\\to$ 0 at $t$ = 10', '20 epochs')
+    >>> label = make_value_labeller(Scenario(rule="hebb", t=1), in_browser=True)
+    >>> label("rule", "hebb"), label("eta", 0.5), label("flip", 0.1)
+    ('Hebbian', 'η = 0.5', 'flip = 0.1')
     """
 
     def label(name: str, value: Any) -> str:
         key = get_symbol(scenario, name)
+        has_symbol = key.startswith("$")
+        if has_symbol and in_browser:
+            key = unicode_from_latex(key) or format_key_name(name)
         if not isinstance(value, str):
             number = format_power_of_ten(f"{value:,g}")
-            if not key.startswith("$"):
+            if not (has_symbol or in_browser):
                 return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
             return format_key_value(key, number)
         text = kind_label(scenario.choices().get(name, {}), value)
         text = text.replace("$", r"\$")  # a dollar sign would begin mathematics
         return (
             format_key_value(key, CONTROL_STEP_PATTERN.sub(r" $\\to$ \2 at $t$ = \1", format_power_of_ten(text)))
-            if key.startswith("$")
+            if has_symbol
             else text
         )
 
@@ -265,16 +240,17 @@ def plain_from_latex(latex: str) -> str:
 
     >>> (
     ...     plain_from_latex(r"$\epsilon_g$ (vote)"), plain_from_latex(r"$\min_i\gamma_i$"),
-    ...     plain_from_latex(r"$\tau$"), plain_from_latex(r"$\Delta\lambda_{12}$")
+    ...     plain_from_latex(r"$\tau$"), plain_from_latex(r"$\Delta\lambda_{12}$"), plain_from_latex("$10^{-7}$")
     ... )
-    ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δλ_12')
+    ('ε_g (vote)', 'min_i γ_i', 'τ', 'Δλ_12', '10⁻⁷')
     """
     parts = re.split(r"(`[^`]*`)", latex)  # code stays as it is
     return "".join(part if index % 2 else _plain_text_from_latex(part) for index, part in enumerate(parts)).strip()
 
 
 def _plain_text_from_latex(latex: str) -> str:
-    text = re.sub(r"\\sqrt\{(.*?)\}|\\sqrt ?(\w)", r"√\1\2", latex)
+    text = re.sub(r"\^\{?(-?\d+)\}?", lambda exponent: exponent[1].translate(SUPERSCRIPT_DIGITS), latex)
+    text = re.sub(r"\\sqrt\{(.*?)\}|\\sqrt ?(\w)", r"√\1\2", text)
     text = re.sub(r"\\hat (\w)", "\\1\N{COMBINING CIRCUMFLEX ACCENT}", text)
     text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", text)
     text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _replace_command, text)
@@ -300,6 +276,7 @@ def _html_from_text(latex: str) -> str:
     return before + html.escape(plain_from_latex(stripped)) + after
 
 
+SUPERSCRIPT_DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SUBSCRIPT_LETTERS = str.maketrans("0123456789+-aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 
 

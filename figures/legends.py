@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,8 @@ def _make_colour_entries(
         "none" if curves.is_ignored_by_theory(results, layout.colour_axes) and layout.colour_axes else part.line_dashes
     )
     own_sizes = [size for size in part.size_and_runs_texts if size not in shared_sizes]
-    for index, (text, position) in enumerate(_iterate_labelled_positions(results, layout.colour_axes)):
+    positions = itertools.islice(_iterate_labelled_positions(part, layout.colour_axes), len(part.curve_colours))
+    for index, (text, position) in enumerate(positions):
         marker = None if layout.marker_axes else part.get_marker(index)
         converged = curves.get_converged_mask(curves.select_position(results, position).simulation)
         is_filled = part.fills_converged and (converged is None or converged.mean() >= 1 / 2)
@@ -97,7 +99,7 @@ def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
     results, layout = part.results, part.layout
     ignored = curves.is_ignored_by_theory(results, layout.marker_axes)
     for index, (text, _) in enumerate(
-        _iterate_labelled_positions(results, layout.marker_axes) if layout.marker_axes else ()
+        _iterate_labelled_positions(part, layout.marker_axes) if layout.marker_axes else ()
     ):
         has_line = results.theory is not None and (not ignored or curves.has_run_bands(results.scenario))
         dashes: Any = CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"
@@ -160,5 +162,5 @@ def describe_bands(results: Results) -> str:
     return "; ".join(sentence for sentence, holds in notes.items() if holds)
 
 
-def _iterate_labelled_positions(results: Results, axes: tuple[str, ...]) -> Iterator[tuple[str, dict[str, int]]]:
-    return curves.iterate_positions(results.either, axes, labels.make_mathtext_labeller(results.scenario))
+def _iterate_labelled_positions(part: ArrangedResults, axes: tuple[str, ...]) -> Iterator[tuple[str, dict[str, int]]]:
+    return curves.iterate_positions(part.results.either, axes, part.label_value)

@@ -54,6 +54,7 @@ TITLE_AND_LEGEND_HEIGHT = 0.9  # inches for title and legend
 WIDTHS_BY_NAME = {"page": PAGE_WIDTH, "column": COLUMN_WIDTH, "wide column": 1.4 * COLUMN_WIDTH}
 MAX_RIGHT_ENTRY_LETTERS = 32  # longer entries would leave too little width for the panel
 MAX_TEXT_LINE_LETTERS = 125  # per line, for a figure as wide as a page
+ZEROS_NOTE = "triangles at the foot: 0"
 SINGLE_RUN_STYLE: dict[str, Any] = {"linewidth": 0.4, "alpha": 0.5, "gid": NO_LEGEND_GID}
 NOUNS_BY_ENTRY_KIND = {"points": "points", "line": "lines"}  # bands have a note of their own
 
@@ -81,7 +82,8 @@ def draw_description(description: FigureDescription) -> Figure:
     longest = max((len(entry.label) for entry in description.curve_entries), default=0)
     has_right_legend = is_single and not stacked and description.width is None and longest <= MAX_RIGHT_ENTRY_LETTERS
     draw_legend = draw_right_legend if has_right_legend else draw_lower_legend
-    draw_legend(figure, description.curve_entries, description.mark_entries, description.notes)
+    notes = (*description.notes, *([ZEROS_NOTE] if any(panel.hides_zeros for panel in description.panels) else []))
+    draw_legend(figure, description.curve_entries, description.mark_entries, notes)
     return figure
 
 
@@ -266,7 +268,7 @@ ROW_HEIGHT, ROWS_HEAD_HEIGHT = 0.22, 0.9  # inches
 def draw_combination_rows(results: Results, composition: Composition) -> Figure:
     """Draw means over runs with their standard errors as points, and theory as dashes."""
     axes = tuple(curves.get_chart_axes(results.either))
-    all_combinations = curves.iterate_positions(results.either, axes, labels.make_mathtext_labeller(results.scenario))
+    all_combinations = curves.iterate_positions(results.either, axes, labels.make_value_labeller(results.scenario))
     combinations = list(itertools.islice(all_combinations, MAX_COMBINATION_ROWS))
     variables = arrangement.select_variables(results, composition)
     figure, panels = make_panel_grid(

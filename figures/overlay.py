@@ -11,7 +11,7 @@ Measured points: a CSV file may add points, such as measurements, to a simulatio
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ from figures.style import (
     get_curve_style,
     get_nested_marker_scale,
 )
+from statmech.config.config_files import list_shipped_configs
 from statmech.errors import ConfigError, format_unknown_name, quote_value
 from statmech.keys.figure_key import Composition
 from statmech.keys.variables import Variable
@@ -80,12 +81,14 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     from theory.solutions import cache_theory_lines  # lazy import: importing figures must stay fast
 
     scenarios = {label: results.scenario for label, results in results_by_label.items()}
-    if problems := arrangement.find_composition_problems(scenarios, composition):
+    drawn_composition = _omit_empty_panels(results_by_label, composition)
+    is_shipped = composition.name in list_shipped_configs()  # results of the user may lack some of its variables
+    if problems := arrangement.find_composition_problems(scenarios, drawn_composition if is_shipped else composition):
         raise ConfigError("\n".join(problems))
-    all_contents = composition.list_contents()
-    contents = [content for content in all_contents if _has_values(results_by_label, content)] or all_contents
+    contents = drawn_composition.list_contents()
     with cache_theory_lines():  # panels along the same axis share their lines
         parts_by_content = [arrangement.arrange_results(results_by_label, content) for content in contents]
+    parts_by_content = arrangement.continue_colours(parts_by_content)
     common_texts = legends.make_title_texts([part for parts in parts_by_content for part in parts])
     panels: list[PanelDescription] = []
     entries: list[LegendEntry] = []
@@ -108,17 +111,33 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     notes = (*([composition.note] if composition.note else []), *legends.collect_notes(first_parts))
     guides_and_marks = [(content.guides, content.marks) for content in contents]
     guide_entries = [entry for pair in guides_and_marks for entry in guides.make_guide_entries(*pair)]
-    return FigureDescription(
+    curve_entries, mark_entries = [*series_entries, *entries], legends.make_mark_entries(first_parts)
+    if any(isinstance(content.y, dict) for content in contents):  # several colours in one panel
+        grey = {"color": THEORY_COLOUR}
+        mark_entries = [
+            replace(item, style=item.style | grey) if item.kind != "band" else item for item in mark_entries
+        ]
+    if guide_entries and not curve_entries:  # points and lines have the colour of the only curve
+        curve_entries, mark_entries = mark_entries, []
+    description = FigureDescription(
         tuple(_remove_repeated_titles(panels, counts[0]) if is_table else panels),
         tuple(common_texts),
-        tuple({entry.label: entry for entry in (*series_entries, *entries, *guide_entries)}.values()),
-        tuple(legends.make_mark_entries(first_parts)),
+        tuple({entry.label: entry for entry in (*curve_entries, *guide_entries)}.values()),
+        tuple(mark_entries),
         notes,
         counts[0] if is_table else 0,
         composition.share,
         composition.width,
         composition.columns,
     )
+    return _rename_texts(description, composition.rename)
+
+
+def _omit_empty_panels(results_by_label: Mapping[str, Results], composition: Composition) -> Composition:
+    """Return the figure without the panels of variables that no results have, unless all are missing."""
+    contents = zip(composition.panels, composition.list_contents(), strict=False)
+    panels = tuple(panel for panel, content in contents if _has_values(results_by_label, content))
+    return composition.model_copy(update={"panels": panels or composition.panels})
 
 
 def _has_values(results_by_label: Mapping[str, Results], content: Composition) -> bool:
@@ -137,6 +156,28 @@ def _has_values(results_by_label: Mapping[str, Results], content: Composition) -
 def _add_to_title(panel: PanelDescription, texts: list[str]) -> PanelDescription:
     """Add the values that only some panels of a figure have in common to the title of a panel."""
     return replace(panel, title=", ".join(filter(None, (panel.title, *texts))))
+
+
+def _rename_texts(description: FigureDescription, other_texts: Mapping[str, str]) -> FigureDescription:
+    """Replace titles, labels of axes and legend entries, or their parts between commas, by other texts."""
+
+    def rename(text: str) -> str:
+        parts = ", ".join(other_texts.get(part, part) for part in text.split(", "))
+        return other_texts.get(text, parts) if text else ""
+
+    panels = [
+        replace(
+            panel,
+            title=rename(panel.title),
+            xlabel=rename(panel.xlabel),
+            ylabel=rename(panel.ylabel),
+            curves=tuple(replace(curve, label=rename(curve.label)) for curve in panel.curves),
+        )
+        for panel in description.panels
+    ]
+    entries = [replace(entry, label=rename(entry.label)) for entry in description.curve_entries]
+    title_texts = tuple(filter(None, map(rename, description.title_texts)))
+    return replace(description, panels=tuple(panels), title_texts=title_texts, curve_entries=tuple(entries))
 
 
 def _remove_repeated_titles(panels: list[PanelDescription], num_columns: int) -> list[PanelDescription]:
@@ -158,40 +199,70 @@ def _describe_panels(
     for names in groups:
         log = _choose_log_axes(parts, names, variables, content)
         for title, selections in _get_panel_contents(parts, names, variables):
-            curve_selections = [
-                item
-                for part, results in selections
-                for item in _describe_curves(part, results, names, variables, content)
-            ]
-            lines, marks = _make_lines_and_marks(selections, curve_selections, content, log)
-            for part, selection, name, curve in curve_selections if content.fit else ():
-                fitted = _fit_power_law(part, selection, name, curve, title)
-                lines += [fitted[0]] if fitted else []
-                entries += [fitted[1]] if fitted else []
-            curves_of_panel = [_finish_line(part, curve, content, log) for part, *_, curve in curve_selections]
-            for part, results in selections:
-                curves_of_panel += guides.make_guide_points(content.guides, results, part.x)
+            drawn_variables = {name: variables[name] for name in names}
+            panel, fit_entries = describe_panel(selections, drawn_variables, content, log, title)
             if points is not None:
                 style = CurveStyle(MEASURED_POINT_STYLE | {"markerfacecolor": "0"}, None, {})
                 measured = Curve(points.name, points.x, points.y, points.error)
-                curves_of_panel.append(DrawnCurve(measured, style, points.name))
-            panels.append(
-                PanelDescription(
-                    ", ".join(names),
-                    _make_x_label(parts[0]),
-                    _make_y_label(parts[0], [variables[name] for name in names], content),
-                    content.titles.get(title, title),
-                    log,
-                    tuple(curves_of_panel),
-                    tuple(lines),
-                    tuple(marks),
-                    {str(axis): ends for axis, ends in content.limits.items()},
-                    _choose_x_ticks(selections, log),
-                )
-            )
+                panel = replace(panel, curves=(*panel.curves, DrawnCurve(measured, style, points.name)))
+            panels.append(panel)
+            entries += fit_entries
     if points is not None:
         entries.append(LegendEntry(points.name, MEASURED_POINT_STYLE | {"markerfacecolor": "0"}, "points"))
     return panels, entries
+
+
+def describe_panel(
+    selections: Sequence[tuple[ArrangedResults, Results]],
+    variables: dict[str, Variable],
+    content: Composition,
+    log: str,
+    title: str = "",
+) -> tuple[PanelDescription, list[LegendEntry]]:
+    """Describe one panel.
+
+    Parameters
+    ----------
+    selections
+        The parts of the figure, each with the results that the panel shows.
+    variables
+        The variables of the panel, by name.
+    content
+        The keys of the panel.
+    log
+        The logarithmic axes.
+    title
+        The values of the axes that have panels.
+
+    Returns
+    -------
+    panel : PanelDescription
+        The panel.
+    fit_entries : list of LegendEntry
+        Legend entries of fitted lines.
+    """
+    curve_selections = [item for selected in selections for item in _describe_curves(*selected, variables, content)]
+    lines, marks = _make_lines_and_marks(selections, curve_selections, content, log)
+    fits = [_fit_power_law(*item, title) for item in curve_selections] if content.fit else []
+    fitted = [item for item in fits if item]
+    guide_points = [
+        point for part, results in selections for point in guides.make_guide_points(content.guides, results, part.x)
+    ]
+    first_part, first_variable = selections[0][0], next(iter(variables.values()))
+    panel = PanelDescription(
+        ", ".join(variables),
+        _make_x_label(first_part),
+        _make_y_label(first_part, first_variable, content),
+        title or content.rename.get("", ""),
+        log,
+        (*(_finish_line(part, curve, content, log) for part, *_, curve in curve_selections), *guide_points),
+        (*lines, *(line for line, _ in fitted)),
+        tuple(marks),
+        {str(axis): ends for axis, ends in content.limits.items()},
+        _choose_x_ticks(selections, log),
+        bool(first_variable.bound),
+    )
+    return panel, [entry for _, entry in fitted]
 
 
 def _get_panel_contents(
@@ -215,40 +286,59 @@ def _get_panel_contents(
     return contents
 
 
+def _clip_x(drawn_curve: DrawnCurve, content: Composition) -> DrawnCurve:
+    """Leave out the points and the line of a curve beyond the limits of the horizontal axis that a config states."""
+    if "x" not in content.limits:
+        return drawn_curve
+    low, high = content.limits["x"]
+    curve = drawn_curve.curve
+
+    def clip(x: np.ndarray) -> np.ndarray:
+        is_inside = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
+        return np.where(is_inside, x, np.nan)
+
+    theory_x = None if curve.theory_x is None else clip(curve.theory_x)
+    return replace(drawn_curve, curve=replace(curve, x=clip(curve.x), theory_x=theory_x))
+
+
 def _finish_line(part: ArrangedResults, drawn_curve: DrawnCurve, content: Composition, log: str) -> DrawnCurve:
-    """Round a coarse line of theory, and cut the curve at the limits of the vertical axis that a config states."""
+    """Round a coarse line of theory, and cut the curve at the limits of the axes that a config states."""
     curve, style = drawn_curve.curve, drawn_curve.style.line or {}
     if not (part.x_variable or drawn_curve.has_single_theory_values or "drawstyle" in style):
         curve = theory_lines.round_line(curve, log)
     if "y" in content.limits:
         ends = zip(content.limits["y"], (-np.inf, np.inf), strict=True)
         curve = theory_lines.clip_curve(curve, *(limit if end is None else end for end, limit in ends))
-    return replace(drawn_curve, curve=curve)
+    return _clip_x(replace(drawn_curve, curve=curve), content)
 
 
 Selection = tuple[ArrangedResults, "Results", str, DrawnCurve]
 
 
 def _describe_curves(
-    part: ArrangedResults, results: Results, names: list[str], variables: dict[str, Variable], content: Composition
+    part: ArrangedResults, results: Results, variables: dict[str, Variable], content: Composition
 ) -> Iterator[Selection]:
     """Describe the curves of some variables in one panel, each with its results and the name of its variable."""
     has_labels = isinstance(content.y, dict)
-    styled = [*_iterate_styled_positions(part, results, bound=bool(variables[names[0]].bound))]
-    count = len(styled) * len(names)
-    for index, name in enumerate(names):
-        for position, (style, selection, label) in enumerate(styled):
+    styled = [*_iterate_styled_positions(part, results, bound=bool(next(iter(variables.values())).bound))]
+    count = len(styled) * len(variables)
+    has_names = _has_names_along_x(part, results)
+    is_discrete = has_names or (not part.x_variable and _is_discrete_axis(results, part.x))
+    for index, (name, variable) in enumerate(variables.items()):
+        for position, (style, selection, *line_and_point_labels) in enumerate(styled):
             if has_labels:
                 hue = style.points["color"] if part.layout.colour_axes else CURVE_COLOURS[index % len(CURVE_COLOURS)]
-                style, label = _style_variable(style, index, hue), ", ".join(filter(None, (content.y[name], label)))
-            curve = _describe_curve(part, selection, name, style, label)
+                style = _style_variable(style, index, hue)
+                line_and_point_labels = [
+                    ", ".join(filter(None, (content.y[name], label))) for label in line_and_point_labels
+                ]
+            curve = _describe_curve(part, selection, name, variable, style, content.single_runs, has_names)
+            line_label, label = line_and_point_labels
+            curve = replace(curve, line_label=line_label, label=label, has_single_theory_values=is_discrete)
             if content.nested:
                 curve = replace(curve, marker_scale=get_nested_marker_scale(position + index * len(styled), count))
             if content.join:
                 curve = replace(curve, style=replace(curve.style, points={**curve.style.points, "linestyle": "-"}))
-            if content.single_runs and selection.simulation is not None and name in selection.simulation:
-                runs = curves.get_single_runs(selection.simulation[name])
-                curve = replace(curve, curve=replace(curve.curve, runs=runs))
             yield part, selection, name, curve
 
 
@@ -267,7 +357,8 @@ def _make_variable_entries(
         return []
     entries = []
     for index, name in enumerate(variables):
-        dashes = CURVE_DASHES[index % len(CURVE_DASHES)] if parts[0].results.theory is not None else "none"
+        theory = parts[0].results.theory
+        dashes = CURVE_DASHES[index % len(CURVE_DASHES)] if theory is not None and name in theory else "none"
         style = {**get_curve_style(index), "markerfacecolor": "white", "linestyle": dashes}
         grey = {"color": THEORY_COLOUR} if parts[0].layout.colour_axes else {}
         entries.append(LegendEntry(content.y[name], style | grey))
@@ -276,24 +367,26 @@ def _make_variable_entries(
 
 def _iterate_styled_positions(
     part: ArrangedResults, results: Results, bound: bool
-) -> Iterator[tuple[CurveStyle, Results, str]]:
-    """Yield each combination of colours and markers with its style and its label.
+) -> Iterator[tuple[CurveStyle, Results, str, str]]:
+    """Yield each combination of colours and markers with its style, the label of its line and its own label.
 
-    Bounds of theory are dashed. Axes that theory does not depend on share one line.
+    Bounds of theory are dashed. Axes that theory does not depend on share one line. Combinations beyond the colours of
+    the part are omitted.
     """
     layout, hues = part.layout, part.curve_colours
-    label = labels.make_mathtext_labeller(results.scenario)
     colours, markers = (
-        [*curves.iterate_positions(results.either, axes, label)] for axes in (layout.colour_axes, layout.marker_axes)
+        [*curves.iterate_positions(results.either, axes, part.label_value)]
+        for axes in (layout.colour_axes, layout.marker_axes)
     )
     has_single_line = layout.colour_axes and curves.is_ignored_by_theory(results, layout.colour_axes)
+    has_common_lines = curves.is_ignored_by_theory(results, layout.marker_axes)
     for (colour_index, (colour_label, colour_position)), (
         marker_index,
         (marker_label, marker_position),
-    ) in itertools.product(enumerate(colours), enumerate(markers)):
+    ) in itertools.product(enumerate(colours[: len(hues)]), enumerate(markers)):
         dashes = CURVE_DASHES[marker_index % len(CURVE_DASHES)] if layout.marker_axes else part.line_dashes
         line: dict[str, Any] | None = {"color": hues[colour_index], "linestyle": dashes}
-        if curves.is_ignored_by_theory(results, layout.marker_axes):
+        if has_common_lines:
             line = {"color": hues[colour_index], "linestyle": part.line_dashes} if marker_index == 0 else None
         if has_single_line:
             line = {"color": hues[0] if part.label else THEORY_COLOUR} if colour_index == marker_index == 0 else None
@@ -302,33 +395,59 @@ def _iterate_styled_positions(
             "color": hues[colour_index],
             "marker": part.get_marker(marker_index if layout.marker_axes else colour_index),
         }
-        full_label = ", ".join(item for item in (part.label, colour_label, marker_label) if item)
+        label_parts = (part.label, "" if has_single_line else colour_label, "" if has_common_lines else marker_label)
+        line_label, full_label = (
+            ", ".join(filter(None, parts)) for parts in (label_parts, (part.label, colour_label, marker_label))
+        )
         band = {"colour": hues[colour_index], "dashes": CURVE_DASHES[marker_index % len(CURVE_DASHES)]}
         yield (
             CurveStyle(points, line, band),
             curves.select_position(results, {**colour_position, **marker_position}),
+            line_label,
             full_label,
         )
 
 
-def _describe_curve(part: ArrangedResults, selection: Results, name: str, style: CurveStyle, label: str) -> DrawnCurve:
+def _describe_curve(
+    part: ArrangedResults,
+    selection: Results,
+    name: str,
+    variable: Variable,
+    style: CurveStyle,
+    single_runs: bool,
+    has_names: bool,
+) -> DrawnCurve:
     """Describe the curve of a variable against an axis or against another variable."""
-    curve, x_error = _make_curve(part, selection, name), None
+    levels = variable.reference_variables if part.in_browser else ()
+    curve, x_error = _make_curve(part, selection, name, levels, single_runs), None
     if part.x_variable:
         curve, x_error = _make_plane_curve(curve, _make_curve(part, selection, part.x_variable))
-    has_names = _has_names_along_x(part, selection)
     if has_names:  # no line, because nothing lies between two names
         style = replace(style, line=style.line and {**style.line, "linestyle": "none"})
         curve = replace(curve, x=np.arange(curve.x.size), theory_x=np.arange(curve.x.size))
-    is_control = part.describe_variable(name).role == "control"
-    if is_control and style.line and curve.theory is not None and derived_data.is_step_function(curve.theory):
+    if (
+        variable.role == "control"
+        and style.line
+        and curve.theory is not None
+        and derived_data.is_step_function(curve.theory)
+    ):
         style = replace(style, line={**style.line, "drawstyle": "steps-post"})
-    is_discrete = has_names or (not part.x_variable and _is_discrete_axis(selection, part.x))
-    return DrawnCurve(curve, style, label, _get_filled_mask(part, selection), is_discrete, x_error)
+    return DrawnCurve(curve, style, filled_mask=_get_filled_mask(part, selection), x_error=x_error)
 
 
-def _make_curve(part: ArrangedResults, selection: Results, name: str) -> Curve:
-    return curves.make_curve(name, "", selection.simulation, selection.theory, selection.lines, x=part.x)
+def _make_curve(
+    part: ArrangedResults, selection: Results, name: str, level_names: Sequence[str] = (), single_runs: bool = False
+) -> Curve:
+    return curves.make_curve(
+        name,
+        "",
+        selection.simulation,
+        selection.theory,
+        selection.lines,
+        x=part.x,
+        level_names=level_names,
+        single_runs=single_runs,
+    )
 
 
 def _has_names_along_x(part: ArrangedResults, selection: Results) -> bool:
@@ -336,12 +455,12 @@ def _has_names_along_x(part: ArrangedResults, selection: Results) -> bool:
 
 
 def _choose_x_ticks(
-    selections: list[tuple[ArrangedResults, Results]], log: str
+    selections: Sequence[tuple[ArrangedResults, Results]], log: str
 ) -> tuple[np.ndarray, list[str] | None] | None:
     """Return the ticks for names along x or for a single value of x, or None for other axes."""
     for part, results in selections:
         if _has_names_along_x(part, results):
-            names = curves.label_positions(results.either, part.x, labels.make_mathtext_labeller(results.scenario))
+            names = curves.label_positions(results.either, part.x, part.label_value)
             return np.arange(len(names)), names
         x = curves.get_axis_values(results.either, part.x)
         if not part.x_variable and x.size == 1 and "x" not in log:
@@ -370,7 +489,10 @@ def _get_filled_mask(part: ArrangedResults, selection: Results) -> np.ndarray | 
 
 
 def _make_lines_and_marks(
-    selections: list[tuple[ArrangedResults, Results]], curve_selections: list[Selection], content: Composition, log: str
+    selections: Sequence[tuple[ArrangedResults, Results]],
+    curve_selections: list[Selection],
+    content: Composition,
+    log: str,
 ) -> tuple[list[DrawnLine], list[DrawnMark]]:
     """Make the guides of a panel, and the marks of its curves."""
     lines: list[DrawnLine] = []
@@ -428,15 +550,14 @@ def _choose_log_axes(
         return ""
     if content.fit:
         return "xy"
-    entries = []
+    log_x, log_y, can_be_log = [], False, True
     for part in parts:
-        part_variables = curves.get_variables_with_values(part.results, variables)
-        if curves.has_several_numbers(part.results.either, part.x) and {*names} & {*part_variables}:
-            entries.append((curves.choose_scales(part.results, part.x, part_variables, lossless=True), part))
-    log_x = bool(entries) and all(scales.log_x for scales, _ in entries)
-    log_y = any({*names} & scales.log_y for scales, _ in entries)
-    log_y &= not any(curves.has_nonpositive_means(part.results, name) for _, part in entries for name in names)
-    return "x" * log_x + "y" * log_y
+        with_values = curves.get_variables_with_values(part.results, {name: variables[name] for name in names})
+        if with_values and curves.has_several_numbers(part.results.either, part.x):
+            log_x.append(curves.needs_log_x(curves.get_axis_values(part.results.either, part.x)))
+            log_y |= any(curves.needs_log_y(part.results, name, variable) for name, variable in with_values.items())
+            can_be_log &= not any(curves.has_nonpositive_means(part.results, name) for name in names)
+    return "x" * (bool(log_x) and all(log_x)) + "y" * (log_y and can_be_log)
 
 
 def _make_x_label(part: ArrangedResults) -> str:
@@ -445,11 +566,10 @@ def _make_x_label(part: ArrangedResults) -> str:
     return labels.axis_label(part.results.scenario, curves.get_axis_coordinates(part.results.either, part.x))
 
 
-def _make_y_label(part: ArrangedResults, variables: list[Variable], content: Composition) -> str:
+def _make_y_label(part: ArrangedResults, variable: Variable, content: Composition) -> str:
     if content.label:
         return content.label
-    symbol = variables[0].symbol
-    return f"{symbol} / {part.describe_variable(content.over).symbol}" if content.over else symbol
+    return f"{variable.symbol} / {part.describe_variable(content.over).symbol}" if content.over else variable.symbol
 
 
 def _is_discrete_axis(results: Results, x: str) -> bool:

@@ -125,7 +125,6 @@ def _add_strip(ax: Axes) -> Axes:
     return strip
 
 
-SHARED_THEORY_LINE_STYLE: dict[str, Any] = {"color": THEORY_COLOUR}  # one line of theory for points of all colours
 MAX_LEGEND_COLUMNS, MAX_LEGEND_LETTERS = 5, 110  # for a legend as wide as a page
 ZERO_MARKER_STYLE: dict[str, Any] = {
     "marker": "v",
@@ -212,34 +211,28 @@ def make_blank_figure(width: float, height: float) -> Figure:
 
 
 def draw_panel(
-    axes: Any,
+    ax: Axes,
     results: Results,
     x: str,
     y: str | Mapping[str, str],
-    colour: str | tuple[str, ...] = (),
+    colour: str = "",
     *,
-    split: str = "",
     label: str = "",
     log: str = "",
     dashes: bool = False,
     nested: bool = False,
-    palette: Sequence[str] = CURVE_COLOURS,
-    **point_style: Any,
+    palette: Sequence[Any] = CURVE_COLOURS,
 ) -> list[Line2D]:
     """Draw a variable against x: theory as lines, simulation as points, and axis labels.
 
     Parameters
     ----------
-    axes
-        One panel, or with `split` one panel per position on that axis, titled by the position.
-    results
-        Results with these axes. Their `lines` are theory on a dense grid (`solve_dense_theory`).
+    ax, results
+        A panel, and results with these axes. Their `lines` are theory on a dense grid (`solve_dense_theory`).
     x, y
         An axis, and a variable or several variables with their labels.
     colour
-        The axes that are distinguished by colour. Several variables are always distinguished by colour.
-    split
-        The axis whose positions have a panel each.
+        The axis that is distinguished by colour. Several variables are always distinguished by colour.
     label
         The label of the vertical axis, by default the symbol of the variable.
     log
@@ -250,8 +243,6 @@ def draw_panel(
         True to draw each curve with smaller markers than the previous one, because points overlap.
     palette
         The colours.
-    point_style
-        Additional properties of the points.
 
     Returns
     -------
@@ -266,62 +257,20 @@ def draw_panel(
     >>> [key.get_label() for key in draw_panel(ax, swept, "t", "eps_g", "rule")], ax.get_ylabel()
     (['Hebbian', 'AdaTron'], '$\\\\epsilon_g$')
     """
-    panels, variables = list(np.ravel(axes)), results.scenario.variables
-    titles = list(
-        series.iterate_positions(
-            results.either, [split] if split else [], labels.make_mathtext_labeller(results.scenario)
-        )
-    )
-    ignores_colour = bool(colour) and series.is_ignored_by_theory(
-        results, [colour] if isinstance(colour, str) else colour
-    )
-    bound = isinstance(y, str) and y in variables and variables[y].bound
-    for ax, (title, position) in zip(panels, titles, strict=True):
-        labelled_parts = list(_iterate_curves(series.select_position(results, position), y, colour))
-        curves = [make_single_curve(part, name, text, x) for text, name, part in labelled_parts]
-        sizes = [nested_marker_size(index, len(curves)) if nested else {} for index in range(len(curves))]
-        styles = [
-            make_curve_style(index, dashes, bool(bound), ignores_colour, palette, **point_style | size)
-            for index, size in enumerate(sizes)
-        ]
-        for curve, style in zip(curves, styles, strict=True):
-            draw_curve(ax, curve, style, log)
-        ax.set_xlabel(labels.axis_label(results.scenario, [x]))
-        ax.set_ylabel(label or (variables[y].symbol if isinstance(y, str) and y in variables else ""))
-        set_log_axes(ax, log)
-        if split:
-            ax.set_title(title)
-    keep_outer_labels(panels)
-    keys = [make_legend_handle(curve, style) for curve, style in zip(curves, styles, strict=True)]
-    ignores_colour &= any(curve.theory is not None for curve in curves)
-    return (
-        [*keys, Line2D([], [], **SHARED_THEORY_LINE_STYLE, label=r"theory, $N\to\infty$")] if ignores_colour else keys
-    )
-
-
-def make_curve_style(
-    index: int,
-    dashes: bool,
-    bound: bool = False,
-    has_shared_line: bool = False,
-    palette: Sequence[str] = CURVE_COLOURS,
-    **points: Any,
-) -> CurveStyle:
-    """Return the style of the index-th curve of a panel.
-
-    Its line is grey if all curves share one line (`has_shared_line`).
-    """
-    colour_and_marker, dash = (
-        {**get_curve_style(index), "color": palette[index % len(palette)]},
-        CURVE_DASHES[index % len(CURVE_DASHES)],
-    )
-    line = {"color": colour_and_marker["color"], "linestyle": "--" if bound else dash if dashes else "-"}
-    shared = SHARED_THEORY_LINE_STYLE if index == 0 else None
-    return CurveStyle(
-        {**colour_and_marker, **points},
-        shared if has_shared_line else line,
-        {"colour": colour_and_marker["color"], "dashes": dash},
-    )
+    variables, keys = results.scenario.variables, []
+    curves = [_make_single_curve(part, name, text, x) for text, name, part in _iterate_curves(results, y, colour)]
+    for index, curve in enumerate(curves):
+        color, dash = palette[index % len(palette)], CURVE_DASHES[index % len(CURVE_DASHES)]
+        points = get_curve_style(index) | {"color": color} | (nested_marker_size(index, len(curves)) if nested else {})
+        line = {"color": color, "linestyle": dash if dashes else "-"}
+        draw_curve(ax, curve, CurveStyle(points, line, {"colour": color, "dashes": dash}), log)
+        has_theory = curve.theory is not None and bool(np.isfinite(curve.theory).any())
+        key_style = {"markerfacecolor": "white", "linestyle": "none"} | points | (line if has_theory else {})
+        keys.append(Line2D([], [], label=curve.label, **key_style))
+    ax.set_xlabel(labels.axis_label(results.scenario, [x]))
+    ax.set_ylabel(label or (variables[y].symbol if isinstance(y, str) and y in variables else ""))
+    set_log_axes(ax, log)
+    return keys
 
 
 def make_points_handle(label: str = "", **style: Any) -> ErrorbarContainer:
@@ -341,30 +290,17 @@ def make_curve_handle(index: int, text: str, **style: Any) -> Line2D:
     return Line2D([], [], **{**get_curve_style(index), "markerfacecolor": "white", "label": text, **style})
 
 
-def make_legend_handle(curve: series.Curve, style: CurveStyle) -> Line2D:
-    """Return the legend handle of a curve: the marker of its points and the line of its theory."""
-    marker_style = {"markerfacecolor": "white", **style.points, "linestyle": "none", "label": curve.label}
-    has_theory = curve.theory is not None and bool(np.isfinite(curve.theory).any())
-    return Line2D(
-        [],
-        [],
-        **marker_style | (style.line if has_theory and style.line and style.line != SHARED_THEORY_LINE_STYLE else {}),
-    )
-
-
-def _iterate_curves(
-    results: Results, y: str | Mapping[str, str], colour: str | tuple[str, ...]
-) -> Iterator[tuple[str, str, Results]]:
+def _iterate_curves(results: Results, y: str | Mapping[str, str], colour: str) -> Iterator[tuple[str, str, Results]]:
     """Yield the label, the variable name and the results of each curve."""
     labels_by_name = {y: ""} if isinstance(y, str) else y
-    axes = (colour,) if isinstance(colour, str) else colour
-    label = labels.make_mathtext_labeller(results.scenario)
+    axes = (colour,) if colour else ()
+    label = labels.make_value_labeller(results.scenario)
     for name, own_label in labels_by_name.items():
         for text, position in series.iterate_positions(results.either, axes, label):
             yield own_label or text, name, series.select_position(results, position)
 
 
-def make_single_curve(results: Results, name: str, label: str, x: str) -> series.Curve:
+def _make_single_curve(results: Results, name: str, label: str, x: str) -> series.Curve:
     """Return the curve of one variable along x, if every other axis has length 1."""
     parts = (results.simulation, results.theory, results.lines)
     single = {dim for part in parts if part is not None for dim, size in part.sizes.items() if size == 1}
@@ -385,7 +321,11 @@ def draw_curve(
     `log` names the logarithmic axes, `filled_mask` is a mask of filled points, and `discrete` is True if x is a few
     integers. A curve with many points is thinned to points that are equally spaced on the axis.
     """
-    all_x, curve = curve.x, series.thin_curve(_drop_nonpositive(curve, log), "x" in log)
+    all_x, zeros = curve.x, curve.x[:0] if curve.mean is None else curve.x[curve.mean == 0]
+    if "y" in log and zeros.size:
+        size = style.points.get("markersize", ZERO_MARKER_STYLE["markersize"])
+        mark_zeros_at_foot(ax, zeros, style.points["color"], markersize=size)
+    curve = series.thin_curve(_drop_nonpositive(curve, log), "x" in log)
     if filled_mask is not None and curve.x.size < all_x.size:
         filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
     if curve.theory is not None and style.line is not None:

@@ -41,7 +41,7 @@ CURVE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9
 CURVE_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 CURVE_DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3)))
 THEORY_COLOUR = "0.25"  # one grey line for points of all colours
-SHADES_COLORMAP = "viridis"  # for more ordered values than there are colours
+SHADES_COLORMAP, GREY_COLORMAP = "viridis", "Greys_r"  # for more ordered values than there are colours
 MAX_MARKERS_PER_CURVE = 15  # more markers would hide the line of a curve
 NESTED_MARKER_SIZE_EXCESS = 0.7  # the largest nested marker exceeds the smallest by this fraction
 JOINING_LINE_STYLE: dict[str, Any] = {
@@ -253,9 +253,10 @@ def choose_drawn_steps(num_steps: int) -> list[int]:
     return [int(step) for step in steps if step < num_steps]
 
 
-def make_shades(num_colours: int) -> list[Any]:
-    """Return colours for ordered values, from dark to light, none too light for print."""
-    return [mpl.colormaps[SHADES_COLORMAP](position) for position in np.linspace(0, 0.9, num_colours)]
+def make_shades(num_colours: int, grey: bool = False) -> list[Any]:
+    """Return colours or greys for ordered values, from dark to light, none too light for print."""
+    colormap = mpl.colormaps[GREY_COLORMAP if grey else SHADES_COLORMAP]
+    return [colormap(position) for position in np.linspace(0, 0.65 if grey else 0.9, num_colours)]
 
 
 def draw_seed_means(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:

@@ -59,6 +59,7 @@ FURTHER = {  # values beyond those of the small config of a figure, by the axis
     "protocol": [{"replay": 0.2}, {"replay": 0.7}],
     "start": ["informed", "uninformed"],
     "inputs": [],
+    "resample": [{"share": 0.4}, {"share": 0.8}],
 }
 OTHER_VALUES = {  # of figures whose axes take others
     "activations": {"network": ["relu"]},
@@ -193,7 +194,8 @@ def test_figures_of_one_rule_have_a_panel_for_each_rule_of_a_sweep_and_for_those
 REFUSED = {  # figures with results of which they would leave something out, and what they say
     "mistakes": (
         StoredExamples(learner=["perceptron", "hebb"], N=10, alpha=[1, 2], strengths=True, seeds=2),
-        "the figure mistakes shows the learner perceptron and max_stability, not hebb",
+        "the figure mistakes cannot show these results (figure.derive.bound.formula: learner has no value "
+        "max_stability. Possible: first, last, perceptron, hebb)",
     ),
     "drift": (
         Scenario(zip={"rule": ["hebb"] * 2, "drift": [0.1, 0.1], "decay": [0, 0.37057]}, N=20, t=1, seeds=2),
@@ -202,10 +204,6 @@ REFUSED = {  # figures with results of which they would leave something out, and
     "votes_concept": (
         load("votes", ["folds=2", "seeds=1", "classifier=boosting,tree", "stages=2"]),
         "the figure votes_concept cannot show the axis classifier",
-    ),
-    "digits_theta": (
-        load("digits_theta", ["folds=2", "passes=2", "seeds=1", "theta=1,100", "budget=0,100,784"]),
-        'the figure "digits_theta" requires two values of budget: 0, and a number of features',
     ),
 }
 

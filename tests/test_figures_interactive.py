@@ -7,6 +7,8 @@ pytest.importorskip("bokeh", reason="the extra [explore] is not installed")
 
 import theory
 from figures import curves as series
+from figures.arrangement import ArrangedResults
+from figures.description import CurveStyle, DrawnCurve, DrawnLine, DrawnMark, PanelDescription
 from figures.interactive.axes_and_theme import (
     LABEL_LINE_LETTERS,
     LINE_CONTRAST,
@@ -16,10 +18,12 @@ from figures.interactive.axes_and_theme import (
     compute_contrast,
     wrap_label,
 )
-from figures.interactive.chart import Chart, interpolate_smoothly
-from figures.style import CURVE_COLOURS
-from statmech import Inference, Risk
-from statmech.keys.variables import Variable
+from figures.interactive.chart import Chart
+from figures.interactive.chart_rows import interpolate_smoothly
+from figures.overlay import describe_panel
+from figures.style import CURVE_COLOURS, get_curve_style
+from statmech import Inference, Results, Risk
+from statmech.keys.figure_key import Composition
 from theory.kinds import bayes_inference, empirical_risk
 
 pytestmark = pytest.mark.quick
@@ -27,12 +31,13 @@ pytestmark = pytest.mark.quick
 
 def chart_of(scenario, name, axis="alpha"):
     """A chart of theory alone, dense along an axis."""
-    chart = Chart(scenario.variables[name], axis)
     layout = series.Layout(axis, (scenario.CHOICE,), ())
     lines = theory.smooth(scenario, axis)
     last = {dim: -1 for dim in scenario.recorded_coordinates if dim in lines.dims}
-    chart.show(series.make_curves(name, None, lines.isel(last), layout))
-    return chart
+    results = Results(scenario, None, lines.isel(last))
+    variables = {name: scenario.variables[name]}
+    selection = ArrangedResults(results, layout), results
+    return Chart(describe_panel([selection], variables, Composition(y=name), "")[0])
 
 
 def transition():
@@ -77,7 +82,7 @@ def test_a_divergence_that_the_solver_does_not_state_ends_in_a_flat_top(monkeypa
 
 @pytest.mark.parametrize("look", [ChartTheme(), ChartTheme(dark=True)], ids=["light", "dark"])
 def test_curves_and_their_labels_can_be_seen_on_both_themes(look):
-    hues = [look.get_curve_colour(index) for index in range(len(CURVE_COLOURS))]
+    hues = [look.get_curve_colour(colour) for colour in CURVE_COLOURS]
     assert min(compute_contrast(hue, look.background_colour) for hue in hues) >= (
         TEXT_CONTRAST if look.dark else LINE_CONTRAST
     )
@@ -97,23 +102,31 @@ def test_a_long_label_does_not_squeeze_the_curves():
     assert max(map(len, lines)) <= LABEL_LINE_LETTERS
 
 
-def drawn(y, theory=None, levels=(), label="curve ", **axes):
+def drawn(y, theory=None, levels=(), label="curve ", log="", **keys):
     """A chart of means at x = 1, 2, 4, 8, with theory there."""
     x = np.array([1.0, 2.0, 4.0, 8.0])
-    curves = [
-        series.Curve(f"{label}{index}", x, np.array(mean), theory_x=x, theory=theory, reference_levels=levels)
-        for index, mean in enumerate(y)
-    ]
-    chart = Chart(Variable((), "", "$y$"), "x", **axes)
-    chart.show(curves)
-    return chart
+    curves = [series.Curve("", x, np.array(mean), theory_x=x, theory=theory, reference_levels=levels) for mean in y]
+    styles = [get_curve_style(index) for index in range(len(y))]
+    return Chart(
+        PanelDescription(
+            "y",
+            "x",
+            "$y$",
+            log=log,
+            curves=tuple(
+                DrawnCurve(curve, CurveStyle(style, style, {}), f"{label}{index}", f"{label}{index}")
+                for index, (curve, style) in enumerate(zip(curves, styles, strict=True))
+            ),
+            **keys,
+        )
+    )
 
 
 def ends_of(chart):
     """The heights of the labels, in the pixels that a chart is expected to have."""
     ends = chart.ends.data
     return [
-        chart.high * chart.limits.get_relative_position(y, chart.log_y) + offset
+        chart.high * chart.limits.get_relative_position(y, chart.rows.log_y) + offset
         for y, offset in zip(ends["y"], ends["offset"], strict=True)
     ]
 
@@ -129,7 +142,7 @@ def test_labels_of_lines_that_end_together_stay_within_the_chart(at):
 
 
 def test_an_axis_of_one_decade_has_numbers_all_along():
-    chart = drawn([[0.5, 0.2, 0.06, 0.02]], log_x=True, log_y=True)
+    chart = drawn([[0.5, 0.2, 0.06, 0.02]], log="xy")
     for axis, low, high in ((chart.figure.xaxis[0], 1, 8), (chart.figure.yaxis[0], 0.02, 0.5)):
         within = [tick for tick in axis.ticker.ticks if low <= tick <= high]
         assert len(within) >= 3
@@ -156,3 +169,25 @@ def test_lines_bend_between_solved_places_and_pass_through_every_one():
     chords = np.exp(np.interp(np.log(curve_x), np.log(x), np.log(y)))
     exact = curve_x**2 / (1 + curve_x)
     assert abs(curve_y / exact - 1).max() < abs(chords / exact - 1).max() / 5
+
+
+def test_stated_limits_and_marks_are_drawn():
+    star, tick = {"marker": "*", "color": "#0072B2", "markersize": 11}, {"marker": "|", "color": "0"}
+    marks = DrawnMark(2.0, 0.3, star), DrawnMark(4.0, 0.2, tick)
+    guides = (
+        DrawnLine({"color": "0.25", "linestyle": "--"}, np.array([1.0, 8.0]), np.array([0.1, 0.4])),
+        DrawnLine({"color": "0.25", "linestyle": ":"}, y=0.35),
+    )
+    limits = {"y": (0.0, None), "x": (None, 10.0)}
+    chart = drawn([[0.1, 0.2, 0.3, 0.2]], limits=limits, marks=marks, lines=guides)
+    assert (chart.figure.y_range.start, chart.figure.x_range.end) == (0.0, 10.0)
+    assert 0.3 < chart.figure.y_range.end < 0.4
+    assert chart.figure.x_range.start is None or np.isnan(chart.figure.x_range.start)
+    rows = chart.marks.data
+    assert [rows[name] for name in ("x", "y", "marker")] == [[2.0, 4.0], [0.3, 0.2], ["star", "dash"]]
+    assert rows["angle"] == [0.0, np.pi / 2]
+    assert (chart.guides.data["y"], chart.guides.data["dash"]) == ([[0.1, 0.4]], ["dashed"])
+    assert {it.data_source for it in chart.figure.renderers} >= {chart.marks, chart.guides}
+    [span] = [it for it in chart.figure.center if type(it).__name__ == "Span"]
+    assert (span.location, span.line_dash) == (0.35, [2, 4])
+    assert drawn([[0.1, 0.2, 0.3, 0.2]]).figure.y_range.start != 0.0

@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory, set_log_axes
-from figures.style import CURVE_COLOURS, STYLE_SETTINGS, THEORY_COLOUR
+from figures.style import CURVE_COLOURS, STYLE_SETTINGS
 from statmech import Scenario, run
 
 pytestmark = pytest.mark.quick
@@ -58,16 +58,6 @@ def test_a_logarithmic_axis_leaves_out_what_is_not_positive(results):
     assert shown == [[True] * 3, [False, True, True]]
 
 
-def test_colours_that_theory_does_not_depend_on_share_one_grey_line(results):
-    ax = Figure().subplots()
-    swept = run(Scenario(rule="hebb", N=[30, 60], t=[1, 5], seeds=3))
-    keys = draw_panel(ax, swept, "t", "eps_g", "N")
-    assert [key.get_label() for key in keys] == ["$N$ = 30", "$N$ = 60", r"theory, $N\to\infty$"]
-    assert [key.get_linestyle() for key in keys] == ["None", "None", "-"]
-    assert len(drawn(ax, THEORY_COLOUR)[1]) == 1
-    assert [len(drawn(ax, colour)[0]) for colour in CURVE_COLOURS[:2]] == [1, 1]
-
-
 def test_a_dataset_at_one_rule_has_the_line_of_this_rule(results):
     swept = select_with_dense_theory(
         results.simulation.sel(N=30, rule=["perceptron"]), results.theory.sel(N=30, rule=["perceptron"]), "t"
@@ -80,13 +70,12 @@ def test_a_dataset_at_one_rule_has_the_line_of_this_rule(results):
     assert not np.isclose(line.get_ydata()[-1], last.sel(rule="hebb"), rtol=1e-3)
 
 
-def test_split_gives_a_panel_per_position_with_its_title_and_one_label_per_row(results):
-    figure = Figure()
-    axes = figure.subplots(1, 2, sharey=True)
-    keys = draw_panel(axes, of(results, N=60), "t", {"eps_g": "error", "R": "overlap"}, split="rule")
-    assert [ax.get_title() for ax in axes] == ["Hebbian", "perceptron"]
+def test_several_variables_have_a_colour_each_and_a_title_has_single_values(results):
+    figure, one = Figure(), of(results, N=60, rule="hebb")
+    keys = draw_panel(figure.subplots(), one, "t", {"eps_g": "error", "R": "overlap"})
     assert [key.get_label() for key in keys] == ["error", "overlap"]
-    figure = add_title_and_legend(figure, of(results, N=60), keys, "K", "lam", "$R$ = 0")
+    assert [key.get_color() for key in keys] == list(CURVE_COLOURS[:2])
+    figure = add_title_and_legend(figure, one, keys, "K", "lam", "$R$ = 0")
     assert figure.get_suptitle() == "$K$ = 1, $R$ = 0, $N$ = 60, 3 seeds"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["error", "overlap"]
 

@@ -1,4 +1,4 @@
-"""The section `figure` of a config: formulas, guides, marks, limits, titles, and messages on its faults."""
+"""The section `figure` of a config: formulas, guides, marks, limits, texts, and messages on its faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matplotlib.colors import to_hex, to_rgb
 import figures
 import simulate
 import statmech
-from figures import guides, labels, matplotlib_drawing, overlay
+from figures import captions, guides, labels, matplotlib_drawing, overlay
 from figures.inspection import find_figure_faults
 from statmech import ConfigError, Risk, Scenario, ScenarioError
 from statmech.config.shipped_configs import read_shipped_configs
@@ -94,6 +94,13 @@ FORBIDDEN = [
     "R\0",
     "(" * 300 + "R" + ")" * 300,
     "R + " * 200 + "R",
+    "R(1, t=2)",
+    "R(t=[1])",
+    "R(**q)",
+    "(R + q)(t=1)",
+    "R(t=1)(t=2)",
+    "pi(t=1)",
+    "R(t=-q)",
 ]
 
 
@@ -227,6 +234,8 @@ UNKNOWN_NAMES = {
     "function": ({"guides": [{"y": "sqrt"}]}, "figure.guides[0].y"),
     "syntax": ({"guides": [{"y": "eps_g.values"}]}, "figure.guides[0].y"),
     "two positions": ({"guides": [{"x": 1, "y": 1}]}, "figure.guides[0]"),
+    "axis of a value": ({"guides": [{"y": "eps_g(los=hinge)"}]}, "figure.guides[0].y"),
+    "value of an axis": ({"derive": {"a": {"formula": "eps_g(loss=logistic)"}}, "y": "a"}, "figure.derive.a.formula"),
     "variable of a panel": ({"panels": [{"y": "eps_gg"}]}, "figure.panels[0].y"),
 }
 
@@ -314,6 +323,104 @@ def test_one_value_of_an_axis_is_selected_by_its_value_or_its_position(rules):
         described(rules, y="eps_g_majority_vote", x="K", at={"t": 3})
 
 
+def test_several_values_of_an_axis_are_shown_alone(rules):
+    [panel] = described(rules, y="eps_g_majority_vote", x="K", series="t", at={"rule": "hebb", "t": [5, 1]}).panels
+    expected = rules.simulation.eps_g_majority_vote.sel(rule="hebb", t=[5, 1]).mean("seed").transpose("t", "K")
+    np.testing.assert_allclose([curve.curve.mean for curve in panel.curves], expected)
+
+
+def test_a_formula_takes_a_variable_at_one_value_of_an_axis(rules):
+    derive = {"ratio": {"formula": "eps_g_majority_vote / eps_g_majority_vote(rule=hebb, t=last)"}}
+    [panel] = described(rules, y="ratio", x="t", series="rule", at={"K": 1}, derive=derive).panels
+    vote = rules.simulation.eps_g_majority_vote.sel(K=1)
+    expected = (vote / vote.sel(rule="hebb", t=5)).mean("seed").transpose("rule", "t")
+    np.testing.assert_allclose([curve.curve.mean for curve in panel.curves], expected)
+    hebb = next(curve for curve in panel.curves if curve.label == "Hebbian")
+    assert hebb.curve.theory[-1] == pytest.approx(1)  # the line, too, is divided by its last value
+    assert hebb.curve.theory[0] > 1
+    with pytest.raises(
+        ConfigError, match=r"formula: t has no value 3\. Possible: first, last, 0\.5, 1\.0, 2\.0, 5\.0\."
+    ):
+        described(rules, y="ratio", derive={"ratio": {"formula": "eps_g(t=3)"}})
+    with pytest.raises(ConfigError, match='formula: "tt" is not an axis of these results'):
+        described(rules, y="ratio", derive={"ratio": {"formula": "eps_g(tt=3)"}})
+
+
+def test_texts_are_renamed_as_a_whole_or_between_commas(rules):
+    rename = {"$t$ (steps / $N$)": "time", "Hebbian": "Hebb", "$K$ = 3": "three", "$\\epsilon_g$": "error"}
+    figure = described(rules, y="eps_g", x="t", series=["rule", "K"], rename=rename)
+    [panel] = figure.panels
+    assert (panel.xlabel, panel.ylabel) == ("time", "error")
+    assert {curve.label for curve in panel.curves} >= {"Hebb, $K$ = 1", "AdaTron, three"}
+    assert {"Hebb", "AdaTron", "$K$ = 1", "three"} <= {entry.label for entry in figure.curve_entries}
+
+
+def test_without_theory_a_figure_has_no_lines_and_its_guides_are_functions_of_axes(rules):
+    section = Composition(y="eps_g", x="t", series="rule", at={"K": 1}, theory=False, guides=[{"y": "t / 50"}])
+    [ax] = figures.compose(rules, section).axes
+    lines = [line.get_ydata() for line in ax.lines if line.get_linestyle() != "None"]
+    np.testing.assert_allclose(lines, [rules.simulation.t / 50])
+    assert "Lines: theory" not in captions.make_caption(rules, section)
+    assert "Lines: theory" in captions.make_caption(rules, section.model_copy(update={"theory": True}))
+
+
+def test_lines_of_theory_extend_to_the_limits_of_x_and_end_there(rules):
+    [panel] = described(rules, y="R", x="t", series="rule", at={"K": 1}, limits={"x": [1, 50]}).panels
+    for curve in panel.curves:
+        shown = curve.curve.theory_x[np.isfinite(curve.curve.theory_x)]
+        assert (shown.min(), shown.max()) == (1, 50)
+        np.testing.assert_array_equal(curve.curve.x, [np.nan, 1, 2, 5])
+    [impossible] = described(rules, y="R", x="t", series="rule", at={"K": 1}, limits={"x": [-1, None]}).panels
+    assert np.nanmax(impossible.curves[0].curve.theory_x) == 5
+
+
+def test_a_guide_in_a_plane_of_variables_follows_the_values_of_x(rules):
+    [panel] = described(rules, x="R", y="eps_g", series="rule", at={"K": 3}, guides=[{"y": "q"}]).panels
+    theory = rules.theory.sel(K=3).isel(student=0)
+    assert len(panel.lines) == 2
+    for line, rule in zip(panel.lines, ("hebb", "adatron"), strict=True):
+        at_times = theory.sel(rule=rule)
+        np.testing.assert_allclose(np.interp(at_times.R, line.x, line.y), at_times.q, atol=2e-3)
+
+
+def test_panels_that_show_other_axes_by_colour_have_other_colours_and_markers(rules):
+    panels = [{"x": "t", "series": "rule", "at": {"K": 1}}, {"x": "K", "series": "t", "at": {"rule": "hebb"}}]
+    first, second = described(rules, y="eps_g", panels=panels).panels
+    looks = [
+        {(str(it.style.points["color"]), it.style.points["marker"]) for it in part.curves} for part in (first, second)
+    ]
+    assert [len(look) for look in looks] == [2, 4]
+    assert not {colour for colour, _ in looks[0]} & {colour for colour, _ in looks[1]}
+    again = described(rules, y="eps_g", panels=[panels[0], panels[0]]).panels
+    assert again[0].curves[0].style == again[1].curves[0].style
+
+
+def test_zeros_on_a_logarithmic_axis_are_marked_at_its_foot_and_bars_to_zero_leave_the_frame(rules):
+    values = np.array([[0, 0.4, 0.3, 0.1], [0, 0, 0.3, 0.2], [0, 0, 0.3, 0.1]])
+    runs = rules.simulation.sel(rule="hebb", K=1)
+    runs = runs.assign(eps_g_majority_vote=(("seed", "t"), values))
+    section = Composition(y="eps_g_majority_vote", x="t", log="y", theory=False)
+    figure = figures.compose(statmech.Results(rules.scenario, runs, None), section)
+    [ax] = figure.axes
+    [foot] = [line for line in ax.lines if line.get_marker() == "v"]
+    assert foot.get_xdata() == [0.5]
+    assert ax.get_ylim()[0] > 0.01
+    assert matplotlib_drawing.ZEROS_NOTE in figure.legends[0].get_title().get_text()
+
+
+def test_a_derived_variable_of_folds_has_their_standard_error_and_separate_samples_that_of_seeds(data_folder):
+    study = statmech.load("passes", ["folds=3", "seeds=4", "passes=1,3", "classifier=perceptron", "order=every"])
+    runs = simulate.run(study)
+    derive = {"error": {"formula": "1 - accuracy"}}
+    for examples, dim in ((500, "seed"), (None, "fold")):
+        scenario = study.model_copy(update={"examples": examples})
+        [panel] = described(statmech.Results(scenario, runs, None), y="error", x="passes", derive=derive).panels
+        values = runs.accuracy.mean("fold") if dim == "seed" else runs.accuracy
+        expected = (values.std(dim, ddof=1) / np.sqrt(runs.sizes[dim])).squeeze()
+        expected = expected if dim == "seed" else expected.mean("seed")
+        np.testing.assert_allclose(panel.curves[0].curve.error, expected)
+
+
 def test_a_panel_has_its_own_keys_and_the_others_of_the_figure(losses):
     panels = [{"y": "R", "title": "one", "log": "x"}, {"y": "eps_g", "label": "error"}]
     first, second = described(losses, series="loss", panels=panels, log="none", guides=[{"x": 2}]).panels
@@ -335,12 +442,12 @@ DRAWN_TWICE = {
 def test_matplotlib_and_bokeh_draw_the_same_description(losses, keys):
     pytest.importorskip("bokeh")
     from figures.interactive.axes_and_theme import ChartTheme
-    from figures.interactive.report_charts import describe_legend_entry, make_chart
+    from figures.interactive.chart import Chart
 
     description = described(losses, **keys)
     figure = matplotlib_drawing.draw_description(description)
     for ax, panel in zip(figure.axes, description.panels, strict=True):
-        chart = make_chart(panel, 300, ChartTheme())
+        chart = Chart(panel, 300, ChartTheme())
         scales = [type(getattr(chart.figure, f"{axis}_scale")).__name__ for axis in "xy"]
         assert [name == "LogScale" for name in scales] == [ax.get_xscale() == "log", ax.get_yscale() == "log"]
         assert chart.figure.yaxis[0].axis_label == panel.ylabel.replace("$", "$$")
@@ -364,8 +471,7 @@ def test_matplotlib_and_bokeh_draw_the_same_description(losses, keys):
             assert span.location == (line.x if line.y is None else line.y)
             assert span.line_color == to_hex(line.style["color"])
     named = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    entries = [describe_legend_entry(entry) for entry in description.curve_entries]
-    assert {label for label, *_ in entries} <= {labels.plain_from_latex(text) for text in named}
+    assert {entry.label for entry in description.curve_entries} <= {*named}
 
 
 # shipped sections and stored results

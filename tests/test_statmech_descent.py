@@ -307,20 +307,20 @@ def test_a_curvature_is_bounded_as_a_loss_states():
 
 def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lines_in_the_colour_of_the_loss():
     pytest.importorskip("bokeh")
-    from figures import curves as series
-    from figures.explorer.chart_content import format_chart_caption
+    from figures.curves import Layout
+    from figures.explorer.chart_content import ChartContent
+    from figures.explorer.page_charts import ExplorerCharts, arrange_content, describe_chart
     from figures.interactive.chart import Chart
 
     scenario = Descent(descent="gradient", loss=["square", "exponential"], alpha=3, flip=0.1, eta=0.01, epochs=[1, 5])
     solved, variable = solve(scenario), scenario.variables["eps_g"]
-    curves = series.make_curves(
-        "eps_g", None, solved, series.Layout("epochs", ("loss",), ()), level_names=variable.reference_variables
-    )
-    chart = Chart(variable, "epochs")
-    chart.show(curves)
+    content = ChartContent(Results(scenario, None, solved), Layout("epochs", ("loss",), ()))
+    chart = Chart(describe_chart(arrange_content(content), "eps_g", variable))
     drawn = chart.curves["theory"].data
     assert drawn["dash"] == ["solid", "dotted", "dotted", "dotted"] * 2
     assert [len(set(drawn["color"][first : first + 4])) for first in (0, 4)] == [1, 1]
     assert drawn["y"][3] == [float(solved.eps_bayes[0])] * 2
     dotted = "dotted: <i>ε</i><sub>∞</sub>, <i>ε</i><sub>λ<sup>*</sup></sub>, <i>ε</i><sub>Bayes</sub>"
-    assert format_chart_caption(Results(scenario, None, solved), ("epochs", "loss")).endswith(dotted)
+    charts = ExplorerCharts()
+    charts.show(content)
+    assert dotted in charts.legend.object

@@ -17,9 +17,12 @@ import simulate
 import theory
 from figures import curves as series
 from figures.explorer import settings
+from figures.explorer.chart_content import ChartContent
 from figures.explorer.computation import BackgroundSimulator, _solve_cached
+from figures.explorer.page_charts import arrange_content, describe_chart
 from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
+from figures.labels import plain_from_latex
 from statmech import Scenario, Stopping, StoredExamples
 from statmech.config import config_files
 from statmech.errors import ConfigError
@@ -265,17 +268,18 @@ def test_theory_solved_one_by_one_equals_theory_of_all():
     assert json.loads(joined.attrs["config"]) == scenario.config()
 
 
+def curves_of(results, layout, name, unit=""):
+    """The curves of a chart of one variable."""
+    part = arrange_content(ChartContent(results, layout))
+    return [drawn.curve for drawn in describe_chart(part, name, results.scenario.variables[name], unit).curves]
+
+
 def test_points_are_means_with_the_standard_errors_that_compare_uses():
     scenario = StoredExamples(learner=["max_stability", "hebb"], alpha=[1, 2, 3], epochs=10, **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
     layout = series.choose_default_layout(as_results(sim))
     assert (layout.x, layout.colour_axes, layout.single_position_axes) == ("alpha", ("learner",), ("epochs",))
-    made = series.make_curves(
-        "eps_g",
-        series.select_dataset_position(sim, {"epochs": 0}),
-        series.select_dataset_position(sol, {"epochs": 0}),
-        layout,
-    )
+    made = curves_of(series.select_position(as_results(sim, sol), {"epochs": 0}), layout, "eps_g")
     expected = distances(sim, sol).eps_g.isel(epochs=0).values
     for curve, distance in zip(made, expected, strict=True):
         np.testing.assert_allclose((curve.mean - curve.theory) / curve.error, distance, rtol=1e-9)
@@ -286,9 +290,9 @@ def test_divided_by_theory_every_theory_is_one():
     scenario = Scenario(rule="hebb", K=3, t=[1.0, 2.0], **SMALL)
     sim, sol = simulate.run(scenario), theory.solve(scenario)
     layout = series.choose_default_layout(as_results(sim))
-    [curve] = series.make_curves("eps_g", sim, sol, layout, "theory")
+    [curve] = curves_of(as_results(sim, sol), layout, "eps_g", "theory")
     np.testing.assert_allclose(curve.theory, 1.0)
-    [vote] = series.make_curves("eps_g_majority_vote", sim, sol, layout, "one student")
+    [vote] = curves_of(as_results(sim, sol), layout, "eps_g_majority_vote", "one student")
     np.testing.assert_allclose(vote.theory, sol.eps_g_majority_vote / sol.eps_g.isel(student=0))
 
 
@@ -623,7 +627,8 @@ def words_on(page):
     lists += [menu.menu for menu in live.menus if menu.menu.visible]
     yield from (word for menu in lists for word in menu.options)
     yield from (slider.label for slider in live.sliders.values() if slider.visible)
-    yield from (curve.label for chart in page.charts.charts.values() for curve in chart.shown)
+    yield from (plain_from_latex(curve.label) for chart in page.charts.charts.values() for curve in chart.shown)
+    yield html.unescape(re.sub("<[^>]*>", "", page.charts.legend.object))
     yield live.values.value
     if page.message.visible:
         yield html.unescape(page.message.object)

@@ -235,22 +235,16 @@ def test_several_inputs_are_curves():
 @pytest.mark.parametrize("label", ["η = 0.5", "η = 2"])
 def test_the_menu_of_curves_draws_each_of_its_values_and_not_another(opened, label):
     """A curve under the label of another would be found: those of the two rates differ."""
-    from figures import curves
-    from figures.labels import make_browser_labeller
+    from figures.explorer.page_charts import arrange_content, describe_chart
+    from figures.labels import plain_from_latex
 
     live = opened(of_kind("rule"))
     live.curves_key.value = "eta"
     live.values.value = "0.5, 2"
     picture = live.chart_content
     assert picture.layout.colour_axes == ("eta",)
-    shown = curves.make_curves(
-        "eps_g",
-        None,
-        picture.results.theory,
-        picture.layout,
-        label_value=make_browser_labeller(picture.results.scenario),
-    )
-    [curve] = [curve for curve in shown if curve.label == label]
+    panel = describe_chart(arrange_content(picture), "eps_g", live.scenario.variables["eps_g"])
+    [curve] = [drawn.curve for drawn in panel.curves if plain_from_latex(drawn.label) == label]
     alone = {eta: theory.solve(of_kind("rule", eta=eta, t=list(curve.theory_x))).eps_g for eta in (0.5, 2.0)}
     agree = {eta: np.allclose(curve.theory, np.ravel(values), rtol=1e-6) for eta, values in alone.items()}
     assert agree == {eta: label == f"η = {eta:g}" for eta in alone}

@@ -54,15 +54,15 @@ def test_the_switch_is_dragged_and_both_errors_and_the_shares_below_them_change_
     errors, shares = (page.charts.charts[name] for name in ("eps_g", "task_share"))
     assert [curve.label for curve in page.charts.charts["eps_g"].shown] == ["task = 1", "task = 2"]
     assert shares.figure.x_range is errors.figure.x_range
-    assert errors.log_y
-    assert not shares.log_y  # a share may be 0
+    assert errors.rows.log_y
+    assert not shares.rows.log_y  # a share may be 0
     for switch in (50, 20):
         page.source.sliders["switch"].value = switch
         x, first = (np.array(shares.curves["theory"].data[part][0]) for part in ("x", "y"))
         assert first[x < switch].min() == 1
         assert first[x > switch + 1].max() == 0
         assert x[first == 1].max() == x[first == 0].min()  # a step
-        error = page.charts.charts["eps_g"].shown[0]
+        error = page.charts.charts["eps_g"].shown[0].curve
         assert error.theory_x[error.theory.argmin()] == pytest.approx(switch, abs=1)
 
 
@@ -73,7 +73,7 @@ def test_a_protocol_has_its_own_sliders_and_keys(opened):
     assert [slider.label for slider in protocol(page, "replay")] == ["fraction"]
     assert live.scenario.config()["protocol"] == {"replay": 0.1}
     protocol(page, "replay")[0].value = 0.3
-    assert page.charts.charts["task_share"].shown[0].theory[-1] == pytest.approx(0.3)
+    assert page.charts.charts["task_share"].shown[0].curve.theory[-1] == pytest.approx(0.3)
     assert settings.read(settings.format_query(live.view)).config["protocol"] == {"replay": 0.3}
     assert not protocol(page, "interleaved")
     assert not live.sliders["switch"].visible
@@ -90,8 +90,8 @@ def test_a_protocol_without_sliders_stays_as_it_was_written(opened):
     page = opened("replay", ["protocol={blocks: [0, 40, 80]}", "switch=null", "t=0,50,100"])
     assert page.source.menus[1].menu.value == "as given"
     assert page.source.scenario.config()["protocol"] == {"blocks": [0, 40, 80]}
-    x, second = (page.charts.charts["task_share"].shown[1].theory_x, page.charts.charts["task_share"].shown[1].theory)
-    np.testing.assert_array_equal(second, (x >= 40) & (x < 80))
+    second = page.charts.charts["task_share"].shown[1].curve
+    np.testing.assert_array_equal(second.theory, (second.theory_x >= 40) & (second.theory_x < 80))
 
 
 def test_perceptrons_of_two_tasks_open_at_their_errors():
@@ -156,7 +156,7 @@ def test_a_function_of_time_stays_in_force_and_its_step_is_dragged_below_the_err
     step = control(page, "flip", "step")
     step["step at t"].value = 5
     page._show_config_and_equations()
-    curve = page.charts.charts["flip_of_t"].shown[0]
+    curve = page.charts.charts["flip_of_t"].shown[0].curve
     assert curve.theory_x[curve.theory == 0].min() == 5
     assert curve.theory_x[curve.theory == 0.2].max() == pytest.approx(5, abs=0.5)
     assert settings.read(settings.format_query(live.view)).config["flip"] == {"at": [0, 5], "is": [0.2, 0]}
@@ -184,7 +184,7 @@ def test_several_functions_of_time_are_curves_in_the_colours_of_their_errors(ope
     page = opened("curriculum", ["N=100", "t=1,5,20", "rule=perceptron", "figure.split=[]"])
     errors, flips = (page.charts.charts[name].shown for name in ("eps_g", "flip_of_t"))
     assert [curve.label for curve in errors] == [curve.label for curve in flips]
-    assert [curve.theory[-1] for curve in flips] == [0, 0.2, 0.1]
+    assert [curve.curve.theory[-1] for curve in flips] == [0, 0.2, 0.1]
 
 
 @pytest.mark.slow

@@ -225,6 +225,7 @@ def test_bags_of_support_vector_machines_beat_every_penalty_of_one_student(alpha
     infinite, bayes = float(ensemble_error(bag.R, bag.q, np.inf)), float(np.arccos(bag.R_bayes) / np.pi)
     singles = theory.solve(Risk(loss=["square", "logistic", "hinge"], alpha=alpha, lam="best", flip=0.1, N=LARGE_N))
     single = float(singles.eps_g.min())
+    assert float(bag.eps_g_best_lam) == pytest.approx(float(singles.eps_g.sel(loss="hinge")), rel=1e-6)
     assert [infinite, single, bayes] == pytest.approx(errors, abs=1.1e-6)
     assert infinite < single
 

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.curves import compute_mean_and_error
-from figures.panels import add_title_and_legend, draw_guide, draw_panel, make_figure, make_line_handle
+from figures.panels import make_figure
 from figures.published_figure import PublishedFigure
 from figures.style import CURVE_COLOURS, JOINING_LINE_STYLE, PAGE_WIDTH, SMALL_FONT_SIZE, get_curve_style, set_log_ticks
 from simulate.classification.cross_validation import fit_fold, make_folds
@@ -20,7 +20,6 @@ from simulate.classification.estimators.attentive import PartialSums
 from statmech.classification.cross_validation import Study, StudyCell
 from statmech.errors import ConfigError
 from statmech.inputs.data_sets import find_data_source
-from statmech.results.results import as_results
 from statmech.stores.dataset import scenario_from_dataset
 
 FEATURE_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
@@ -88,79 +87,6 @@ def _draw_errors_against_features(
     if is_prediction and bool((cells.budget == 0).all()):
         position, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
         ax.annotate(text, position, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_FONT_SIZE)
-
-
-CLASSIFIER_LEGEND_LABELS = {"attentive": "perceptron", "passive_aggressive": "passive-aggressive"}
-FULL_MARKER_STYLE: dict[str, Any] = {"linestyle": "-", "markerfacecolor": None}
-HOLLOW_MARKER_STYLE: dict[str, Any] = {
-    "linestyle": "--",
-    "markersize": 6,
-}  # larger, so that full points do not hide them
-
-
-def draw_digits_theta(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw errors with and without the stopping boundary, and features evaluated with the boundary."""
-    runs = simulation.assign(error=100 * (1 - simulation.accuracy))
-    stopped, full = (as_results(runs.isel(budget=budget_index)) for budget_index in _find_zero_and_fixed_budgets(runs))
-    figure, (error, features) = make_figure(3.0, 1, 2)
-    draw_panel(error, full, "theta", "error", "classifier", log="x", **HOLLOW_MARKER_STYLE)
-    keys = draw_panel(
-        error, stopped, "theta", "error", "classifier", label="held-out errors (%)", log="x", **FULL_MARKER_STYLE
-    )
-    draw_panel(features, stopped, "theta", "features_learning", "classifier", log="x", **HOLLOW_MARKER_STYLE)
-    draw_panel(
-        features,
-        stopped,
-        "theta",
-        "features_evaluated",
-        "classifier",
-        label="features evaluated",
-        log="x",
-        **FULL_MARKER_STYLE,
-    )
-    num_features = float(full.either.features_evaluated.max())
-    draw_guide(features, y=num_features)
-    for ax in (error, features):
-        ax.set(xlabel=r"threshold $\theta$")
-    features.set_ylim(0, None)
-    for key, name in zip(keys, map(str, runs.classifier.values), strict=True):
-        key.set_label(CLASSIFIER_LEGEND_LABELS.get(name, key.get_label()))
-    marks = [
-        make_line_handle("(a) stopping boundary, (b) in prediction", marker="o", linestyle="none"),
-        make_line_handle("(a) all features, (b) in learning", marker="o", linestyle="none", markerfacecolor="white"),
-        make_line_handle("all features", linestyle=":"),
-    ]
-    return add_title_and_legend(
-        figure,
-        simulation,
-        [*keys, *marks],
-        f"{find_data_source(str(runs.data.item())).title}: $N$ = {num_features:g}",
-        columns=3,
-    )
-
-
-digits_theta = PublishedFigure(
-    draw=draw_digits_theta,
-    axes=("classifier", "theta", "budget"),
-    supported_values={"classifier": ("attentive", "passive_aggressive")},
-    caption=(
-        r"Learners that update on examples with a margin of at most $\theta$, by the perceptron rule or the "
-        r"passive-aggressive rule (PA-I). (a) Error on held-out examples, with the stopping boundary (full points) and "
-        r"with all features (hollow points). (b) Features evaluated with the stopping boundary, in prediction (full "
-        r"points) and in learning, per example and pass (hollow points); dotted: all features. Thin lines join points."
-    ),
-)
-
-
-def _find_zero_and_fixed_budgets(runs: xr.Dataset) -> tuple[int, int]:
-    """Return the index of the zero budget and the index of the fixed budget of features.
-
-    Raises `ConfigError` unless there are exactly these two budgets.
-    """
-    fixed = [bool(budget) for budget in runs.budget.values]
-    if sorted(fixed) != [False, True]:
-        raise ConfigError('the figure "digits_theta" requires two values of budget: 0, and a number of features')
-    return fixed.index(False), fixed.index(True)
 
 
 DRAWN_EXAMPLES_PER_CLASS = 2  # separately for easy and for hard examples

@@ -2,120 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 import theory as solver
 from figures.panels import (
-    add_title_and_legend,
     combine_with_lines,
     draw_legend_below,
     draw_panel,
     make_figure,
-    make_line_handle,
-    mark_zeros_at_foot,
-    select_with_dense_theory,
     set_log_axes,
     solve_dense_theory,
 )
 from figures.published_figure import PublishedFigure
 from figures.style import draw_seed_means, make_shades
 from statmech.classification.attentive_perceptron import MAX_AVERAGING_WINDOW_PROBES
-from statmech.classification.stopping_boundaries import BOUNDARIES, brownian_decision_error, compute_stopping_level
+from statmech.classification.stopping_boundaries import BOUNDARIES
 from statmech.kinds.selection_and_vocabulary import scenario_from
-from statmech.results.results import Results
-
-PANEL_MEAN, PANEL_ERROR_RATE = 1.0, 0.01
-MIN_DRAWN_DECISION_ERROR = 1e-7  # smaller theoretical errors are not drawn
-TARGET_LINE_POINTS = 200
-INFINITE_CHECKS_STYLE: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
-TARGET_LINE_STYLE: dict[str, Any] = {"color": "0.3", "linewidth": 0.7}
-IGNORED_DRIFT_LEVEL_STYLE: dict[str, Any] = {"color": "0.6", "linestyle": "--"}
-
-
-def draw_stopping(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw errors against the target error rate and against the mean, and features against the target.
-
-    The paper's eq (4), `as-printed`, standardises the last sum but not the partial sums. Without centring, its error
-    rate exceeds the target if the sums drift upwards: for a target of 0.01 and a mean of one standard deviation by a
-    factor 3.8. With centred sums the same level meets the target. A level that ignores the drift (grey) is too
-    conservative.
-    """
-    mean, rate = (
-        _find_nearest_value(theory, "mean", PANEL_MEAN),
-        _find_nearest_value(theory, "error_rate", PANEL_ERROR_RATE),
-    )
-    at_mean = select_with_dense_theory(simulation, theory, "error_rate", mean=mean)
-    at_rate = select_with_dense_theory(simulation, theory, "mean", error_rate=rate)
-    figure, (target_axes, drift_axes, features_axes) = make_figure(3.2, 1, 3)
-    _draw_with_infinite_checks(target_axes, at_mean, "error_rate", "decision_error", "xy")
-    _draw_with_infinite_checks(drift_axes, at_rate, "mean", "decision_error", "y")
-    keys = _draw_with_infinite_checks(features_axes, at_mean, "error_rate", "features", "x")
-    rates, means = _make_dense_values(theory.error_rate), _make_dense_values(theory["mean"])
-    target_axes.plot(rates, rates, **TARGET_LINE_STYLE)
-    drift_axes.plot(means, 0 * means + rate, **TARGET_LINE_STYLE)
-    target_axes.plot(rates, _compute_driftless_level_error(rates, mean), **IGNORED_DRIFT_LEVEL_STYLE)
-    drift_axes.plot(means, _compute_driftless_level_error(rate, means), **IGNORED_DRIFT_LEVEL_STYLE)
-    title = rf"$m={mean:g}\,\sigma$"
-    target_axes.set(xlabel=r"target $\epsilon_d$", ylabel="decision errors", title=title)
-    drift_axes.set(xlabel=r"mean of the sum, $m/\sigma$", ylabel="decision errors", title=rf"$\epsilon_d={rate:g}$")
-    features_axes.set(xlabel=r"target $\epsilon_d$", ylabel="features / $N$", title=title, ylim=(0, 1))
-    for ax, log in ((target_axes, "xy"), (drift_axes, "y")):
-        set_log_axes(ax, log)
-    keys += [
-        make_line_handle("theory, looks as simulated"),
-        make_line_handle("theory, infinitely many looks", **INFINITE_CHECKS_STYLE),
-        make_line_handle(r"target $\epsilon_d$", **TARGET_LINE_STYLE),
-        make_line_handle("constant level for $m=0$", **IGNORED_DRIFT_LEVEL_STYLE),
-    ]
-    return add_title_and_legend(figure, at_mean, keys, columns=4)
-
-
-stopping = PublishedFigure(
-    draw=draw_stopping,
-    axes=("boundary", "mean", "error_rate"),
-    caption=(
-        r"Gaussian walks that stop at a boundary; the complete sum has mean $m$ and standard deviation $\sigma$. (a), "
-        r"(b) Decision errors: walks that stop although the complete sum is below 0. (c) Features evaluated. Full "
-        r"lines: theory for the simulated number of checks of the partial sum (looks); dotted: infinitely many looks. "
-        r"Thin line: the target $\epsilon_d$. Grey dashes: infinitely many looks at a constant level that is computed "
-        r"as if the sums had no drift, $m=0$. A missing point means that no run had a decision error."
-    ),
-    lines_caption="",
-)
-
-
-def _draw_with_infinite_checks(ax: Axes, results: Results, axis: str, name: str, log: str) -> list[Line2D]:
-    """Draw a variable for the simulated number of checks, and in the limit of infinitely many checks."""
-    assert results.lines is not None
-    lines = results.lines.where(results.lines > MIN_DRAWN_DECISION_ERROR)
-    keys = draw_panel(ax, replace(results, lines=lines), axis, name, "boundary", log=log)
-    for key, boundary in zip(keys, lines.boundary.values, strict=True):
-        limit = lines[f"{name}_brownian"].sel(boundary=boundary)
-        ax.plot(limit[axis], limit, color=key.get_color(), **INFINITE_CHECKS_STYLE)
-    return keys
-
-
-def _make_dense_values(values: xr.DataArray) -> np.ndarray:
-    """Return a dense grid over the range of an axis, geometric if all values are positive."""
-    low, high = float(values.min()), float(values.max())
-    return np.geomspace(low, high, TARGET_LINE_POINTS) if low > 0 else np.linspace(low, high, TARGET_LINE_POINTS)
-
-
-def _compute_driftless_level_error(error_rate: np.ndarray | float, mean: np.ndarray | float) -> np.ndarray:
-    return np.asarray(brownian_decision_error(compute_stopping_level("constant", error_rate, 0.0, 1.0), mean, 1.0))
-
-
-def _find_nearest_value(theory: xr.Dataset, coordinate: str, value: float) -> float:
-    values = theory[coordinate].values
-    return float(values[np.abs(values - value).argmin()])
-
 
 FEATURE_FRACTION_LABEL = "fraction of features"
 ERROR_RATIO_LABEL = r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$"
@@ -217,8 +124,6 @@ def _draw_against_target_rate(
     keys = draw_panel(slow, results, "error_rate", "slow", "attention", log="x", **line_options)
     draw_panel(fraction_axes, results, "error_rate", "features", "attention", log="x", **line_options)
     draw_panel(decision_axes, results, "error_rate", "decision_error", "attention", log="xy", **line_options)
-    for errors, grey in zip(parts[0].decision_error.transpose("attention", ...), BOUNDARY_GREYS * 2, strict=False):
-        mark_zeros_at_foot(decision_axes, errors.error_rate.values[np.asarray(errors.mean("seed") == 0)], grey)
     slow.axhline(1, color="k", linewidth=0.8)
     deltas = parts[2].error_rate
     keys += decision_axes.plot(deltas, deltas, color="0.6", linewidth=0.8, label="target")

@@ -13,14 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.panels import add_title_and_legend, draw_legend_below, draw_panel, make_figure, make_line_handle
+from figures.panels import draw_legend_below, make_figure, make_line_handle
 from figures.published_figure import PublishedFigure
 from figures.style import CURVE_COLOURS, NO_LEGEND_GID, set_log_ticks
 from statmech.classification import study_tables as paper
 from statmech.classification.classifiers import CLASSIFIERS
 from statmech.classification.study_tables import PairedTest, iterate_paired_tests
 from statmech.inputs.data_sets import find_data_source
-from statmech.results.results import as_results
 
 FOLD_MEAN_STYLE: dict[str, Any] = {"linestyle": "-", "markersize": 3.5}
 MARKERS_CAPTION = (
@@ -232,36 +231,5 @@ votes = PublishedFigure(
     caption=(
         f"Accuracy on held-out folds and number of weights of each classifier. {MARKERS_CAPTION} "
         f"{SIGNIFICANCE_CAPTION} Trees have no weights."
-    ),
-)
-
-
-def draw_discount(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw fraction of pairs, accuracy and number of weights against the discount."""
-    runs = simulation.assign(
-        percent=100 * simulation.accuracy, share=100 * simulation.pairs / simulation.nonzero_weights
-    )
-    results, (figure, axes) = as_results(runs), make_figure(2.8, 1, 3, width_ratios=(1.6, 1, 1))
-    for ax, name in zip(axes, ("share", "percent", "nonzero_weights"), strict=True):
-        keys = draw_panel(ax, results, "discount", name, "data", nested=True, **FOLD_MEAN_STYLE, markerfacecolor=None)
-        ax.set(xlabel="discount $d$", xticks=[0, 0.25, 0.5, 0.75, 1])
-        ax.xaxis.set_major_formatter("{x:g}")
-    axes[0].set(ylabel="conjunctions of two (%)", ylim=(-4, 104))
-    axes[1].set_ylabel("accuracy (%)")
-    axes[2].set(ylabel="weights", ylim=(0, None))
-    for key in keys:
-        key.set_label(find_data_source(str(key.get_label())).title_with_stand_in_mark)
-    return add_title_and_legend(figure, results, keys, "classifier")
-
-
-discount = PublishedFigure(
-    draw=draw_discount,
-    axes=("data", "discount"),
-    supported_values={"classifier": ("boosting",)},
-    caption=(
-        "Boosted sparse perceptrons whose search multiplies the correlations of conjunctions of two by a discount d: "
-        "(a) fraction of the weights that belong to conjunctions of two, (b) accuracy on held-out folds, (c) number of "
-        "weights. The factor in section 3.3 of Jackson & Craven is illegible in our copy; we read 1/2. Promoters stand "
-        "in for the paper's data."
     ),
 )

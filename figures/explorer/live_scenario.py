@@ -16,7 +16,7 @@ from figures import curves as series
 from figures.curves import Layout
 from figures.derived_data import add_time_dependent_keys
 from figures.explorer import computation, settings, sliders
-from figures.explorer.chart_content import ChartContent, format_chart_caption, format_key_equation, has_theory_lines
+from figures.explorer.chart_content import ChartContent, has_theory_lines
 from figures.explorer.computation import NUM_PREVIEW_SEEDS, BackgroundSimulator, describe_exception
 from figures.explorer.key_menus import (
     find_first_constant,
@@ -27,6 +27,7 @@ from figures.explorer.key_menus import (
 from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
 from figures.explorer.sliders import CallScheduler, TimeAnimation, format_value_line, parse_value_line
+from figures.labels import make_value_labeller
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError
 from statmech.keys.scenario import AbstractScenario, get_kinds
@@ -55,7 +56,7 @@ class ScenarioControls:
     """The controls of one kind of scenario.
 
     `on_results()` is called at every step of a drag, `on_settled()` at its end, and `message(severity, text)` with
-    errors and progress. `get_single_runs()` returns True if single runs are drawn. `row` and `strip` hold the controls
+    errors and progress. `row` and `strip` hold the controls
     that are always visible, `more` the others. `functions` holds the values of keys whose functions of time menus
     offer.
     """
@@ -67,10 +68,9 @@ class ScenarioControls:
         on_results: Callable[[], None],
         on_settled: Callable[[], None],
         message: Callable[[str, str], None],
-        get_single_runs: Callable[[], bool] = lambda: False,
         functions: Mapping[str, list[Any]] | None = None,
     ):
-        self.runs, self.functions = get_single_runs, functions or {}
+        self.functions = functions or {}
         self.choice, self.given, self.shown, self.on_settled, self.message = (
             kind_name,
             view.config,
@@ -221,16 +221,20 @@ class ScenarioControls:
 
     @property
     def layout(self) -> Layout:
-        """The roles of the axes: the selected key lies along x, and colours distinguish all curves."""
+        """The roles of the axes: the selected key lies along x, and colours distinguish the lines of theory.
+
+        Markers distinguish an axis that theory does not depend on, unless it is the only one.
+        """
         either = self.results.either
         swept = [axis for axis in self.scenario.axis_names() if axis in either.dims and axis != self.x_key]
         curves = [axis for axis in settings.get_page_settings(self.choice).curves if axis != self.x_key]
         curve_axes = [axis for axis in (*swept, *curves) if either.sizes[axis] > 1]
         ignored = series.get_axes_ignored_by_theory(self.scenario)
-        curve_axes.sort(key=lambda axis: axis not in ignored)  # colours then repeat with the next marker
-        colours = tuple(curve_axes) or (self.learner_key,)
-        rest = tuple(axis for axis in series.get_chart_axes(either) if axis not in (self.x_key, *colours))
-        return Layout(self.x_key, colours, rest)
+        colours = [axis for axis in curve_axes if axis not in ignored] or curve_axes[:1] or [self.learner_key]
+        markers = [axis for axis in curve_axes if axis not in colours]
+        shown_axes = (self.x_key, *colours, *markers)
+        rest = tuple(axis for axis in series.get_chart_axes(either) if axis not in shown_axes)
+        return Layout(self.x_key, tuple(colours), rest, tuple(markers))
 
     @property
     def chart_content(self) -> ChartContent:
@@ -242,15 +246,11 @@ class ScenarioControls:
         results = series.select_position(add_time_dependent_keys(self.results), last)
         if self.plane is not None:
             results = self._select_results_up_to_time(results)
-        axis, time_text = self.player.axis, ""
+        axis = self.player.axis
+        texts: tuple[str, ...] = ()
         if axis in layout.single_position_axes:
-            time_text = format_key_equation(self.scenario, axis, self.player.selected_time)
-        return ChartContent(
-            results,
-            layout,
-            self.plane,
-            format_chart_caption(self.results, (self.x_key, *layout.colour_axes), time_text, self.runs()),
-        )
+            texts = (make_value_labeller(self.scenario)(axis, self.player.selected_time),)
+        return ChartContent(results, layout, self.plane, texts)
 
     @property
     def view(self) -> View:

@@ -50,18 +50,24 @@ LECTURE_MODE_HELP = "← → move the slider, ↑ ↓ turn to the next chart, Es
 
 
 class KeyListener(JSComponent):
-    """Browser component that reports pressed keys.
+    """Browser component that reports pressed keys and the size of the area of the charts.
 
-    `pressed` holds the last key and a counter, so that a repeated key is a new value.
+    `pressed` holds the last key and a counter, so that a repeated key is a new value. `size` holds the width and the
+    height of the area in pixels.
     """
 
     listening = param.Boolean(default=False)
     pressed = param.String(default="")
+    size = param.List(default=[])
     _rename: ClassVar = {}
     _esm = """
     const KEYS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Escape"]
-    export function render({model}) {
+    export function render({model, el}) {
       let count = 0
+      model.on("after_render", () => {
+        const area = el.getRootNode().host.getRootNode().querySelector(".charts")
+        if (area) new ResizeObserver(() => { model.size = [area.clientWidth, area.clientHeight] }).observe(area)
+      })
       document.addEventListener("keydown", event => {
         if (!model.listening || !KEYS.includes(event.key)) return
         event.preventDefault()
@@ -280,6 +286,7 @@ class ExplorerPage:
         )
         self.lecture.param.watch(lambda event: self._set_lecture_mode(event.new), "value")
         self.keys.param.watch(lambda event: self._handle_key(event.new), "pressed")
+        self.keys.param.watch(lambda event: self.charts.fit_area(*event.new), "size")
         self.kind = pmui.Select(label="scenario", options=titles, value=kind_name, **menu_options, max_width=300)
         self.preset = pmui.Select(
             label="preset", options=[NO_PRESET_LABEL, *presets], value=NO_PRESET_LABEL, **menu_options, max_width=310
@@ -334,7 +341,6 @@ class ExplorerPage:
             self._show_results,
             self._show_config_and_equations,
             self._show_message,
-            lambda: self.charts.runs.value,
             functions,
         )
         self._set_source(live)

@@ -6,10 +6,8 @@ such as q against R during learning. New results replace the curves but not the 
 
 from __future__ import annotations
 
-import html
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,93 +15,103 @@ import panel as pn
 import panel_material_ui as pmui
 
 from figures import curves as series
-from figures.curves import Curve, Layout, Scales
+from figures import legends
+from figures.arrangement import ArrangedResults
+from figures.derived_data import divide_by_theory
+from figures.description import DrawnCurve, DrawnLine, PanelDescription
 from figures.explorer.chart_content import ChartContent
-from figures.explorer.pages import View
+from figures.explorer.pages import NORMALISATION_LABELS, View
 from figures.interactive.axes_and_theme import ChartTheme
-from figures.interactive.chart import HELD_CURVE_OPACITY, Chart
-from figures.labels import (
-    axis_label,
-    format_key_name,
-    make_browser_labeller,
-    variable_label,
-)
-from figures.style import CURVE_MARKERS
+from figures.interactive.chart import HELD_CURVE_OPACITY, Chart, get_axes_key
+from figures.interactive.swatches import make_swatch
+from figures.labels import format_key_name, html_from_latex, variable_label
+from figures.overlay import describe_panel
+from figures.style import THEORY_COLOUR
+from statmech.keys.figure_key import Composition
 from statmech.keys.variables import Variable
-from statmech.results.results import Results
 
 
-def make_normalised_label(normalisation: str, name: str, variable: Variable) -> str:
-    """Return the label of a variable in a unit of `figures.curves.NORMALISATION_LABELS`.
-
-    >>> (
-    ...     make_normalised_label("one student", "eps_g", Variable((), "", r"$\\epsilon_g$")),
-    ...     make_normalised_label("", "R", Variable((), "", "$R$"))
-    ... )
-    ('$\\\\epsilon_g$ / $\\\\epsilon_g$ of one student', '$R$')
-    """
-    symbol = variable.symbol
-    if normalisation == "theory":
-        return f"{symbol} / theory"
-    return (
-        f"{symbol} / $\\epsilon_g$ of one student"
-        if normalisation == "one student" and name.startswith("eps_g")
-        else symbol
+def arrange_content(content: ChartContent) -> ArrangedResults:
+    """Arrange the content of the charts as the part of a figure, with at most one curve per colour."""
+    results, layout = content.results, content.layout
+    hues = series.choose_colours(results.either, layout.colour_axes)[: series.MAX_CURVES_PER_CHART]
+    x_variable = content.plane[0] if content.plane else ""
+    return ArrangedResults(
+        results,
+        layout,
+        x_variable,
+        title_texts=content.title_texts,
+        curve_colours=tuple(hues),
+        fills_converged=series.has_unconverged_runs(results),
+        in_browser=True,
     )
 
 
-def make_variable_curves(
-    name: str, results: Results, layout: Layout, names: Sequence[str], normalisation: str, single_runs: bool
-) -> list[Curve]:
-    """Return the curves of a variable along x, or [] if the results do not contain it.
+def describe_chart(
+    part: ArrangedResults, name: str, variable: Variable, unit: str = "", log: str = "", single_runs: bool = False
+) -> PanelDescription:
+    """Describe the chart of one variable.
 
-    `names` are the names along x, if x is not numeric.
+    Parameters
+    ----------
+    part
+        The results and their layout.
+    name, variable
+        The variable.
+    unit
+        A key of `NORMALISATION_LABELS`: "theory" divides all values by theory, "one student" divides the errors of
+        an ensemble by the error of one student in theory.
+    log
+        The logarithmic axes.
+    single_runs
+        Whether single runs are drawn instead of their mean.
     """
-    if not any(part is not None and name in part for part in (results.simulation, results.theory)):
-        return []
-    lines, levels = results.lines, series.get_chart_variables(results.scenario)[name].reference_variables
-    label = make_browser_labeller(results.scenario)
-    if results.simulation is None and lines is not None and name in lines:  # saves half the time during a drag
-        return series.make_curves(name, None, lines, layout, normalisation, level_names=levels, label_value=label)
-    parts = results.simulation, results.theory, layout, normalisation, lines, levels, label, single_runs
-    curves = series.make_curves(name, *parts)
-    x = np.asarray(names)
-    return [replace(curve, x=x, theory_x=x) for curve in curves] if names else curves
+    names, label = (name, *variable.reference_variables), variable.symbol
+    results = series.select_variable(part.results, name, (*names, part.x_variable, "eps_g"))
+    if unit == "theory":
+        results, label = divide_by_theory(results, name, names), f"{label} / theory"
+    elif unit == "one student" and name.startswith("eps_g"):
+        results, label = divide_by_theory(results, "eps_g", names), f"{label} / $\\epsilon_g$ of one student"
+    content = Composition(y=name, label=label, single_runs=single_runs)
+    panel, _ = describe_panel([(replace(part, results=results), results)], {name: variable}, content, log)
+    if variable.role == "control":
+        return merge_equal_lines(panel)
+    guide = PLANE_GUIDES.get((part.x_variable, name))
+    return replace(panel, lines=(guide,)) if guide else panel
 
 
-PLANE_GUIDE_CURVES = {("R", "q"): lambda R: R**2}  # at q = R^2, only the teacher correlates the students
+def merge_equal_lines(panel: PanelDescription) -> PanelDescription:
+    """Merge curves with equal lines of theory. A line that is common to all curves has no label and is grey."""
+    curves_by_line: dict[tuple[float, ...], list[DrawnCurve]] = {}
+    for drawn_curve in panel.curves:
+        line = drawn_curve.curve.theory
+        curves_by_line.setdefault(() if line is None else tuple(line.tolist()), []).append(drawn_curve)
+    if len(curves_by_line) > 1:
+        labels = [_get_common_label(curves) for curves in curves_by_line.values()]
+        merged = zip(curves_by_line.values(), labels, strict=True)
+        return replace(panel, curves=tuple(replace(curves[0], line_label=text, label=text) for curves, text in merged))
+    style = panel.curves[0].style
+    grey: dict[str, Any] = {"color": THEORY_COLOUR}
+    style = replace(style, points=style.points | grey, line=style.line and style.line | grey)
+    return replace(panel, curves=(replace(panel.curves[0], style=style, label="", line_label=""),))
 
 
-def make_plane_chart(results: Results, variable_names: tuple[str, str], theme: ChartTheme) -> Chart:
-    """Return an empty chart of one variable against another, such as q against R during learning."""
-    x, y = (results.scenario.variables[name] for name in variable_names)
-    chart = Chart(y, x.symbol, height=None, theme=theme)
-    chart.is_smooth = False  # the curve need not be a function of x
-    if variable_names in PLANE_GUIDE_CURVES:
-        x_values = np.linspace(0, 1, 101)
-        chart.draw_guide(x_values.tolist(), PLANE_GUIDE_CURVES[variable_names](x_values).tolist())
-    return chart
+def _get_common_label(curves: Sequence[DrawnCurve]) -> str:
+    """Return the common parts of the labels of several curves."""
+    label_parts = [curve.line_label.split(", ") for curve in curves]
+    return ", ".join(part for part in label_parts[0] if all(part in parts for parts in label_parts))
 
 
-def make_plane_curves(results: Results, layout: Layout, variable_names: tuple[str, str]) -> list[Curve]:
-    """Return curves in a plane: lines of theory, and simulation means with standard errors of y."""
-    parts = results.simulation, results.theory
-    label = make_browser_labeller(results.scenario)
-    curve_pairs = [
-        series.make_curves(name, *parts, layout, lines=results.lines, label_value=label) for name in variable_names
-    ]
-    plane_curves = []
-    for x, y in zip(*curve_pairs, strict=True):
-        x_values = x.mean if x.mean is not None else x.theory
-        if x_values is not None:
-            plane_curves.append(replace(y, x=x_values, theory_x=x.theory, band=None))
-    return plane_curves
-
-
+PLANE_GUIDE_X = np.linspace(0, 1, 101)
+PLANE_GUIDES = {  # at q = R^2, only the teacher correlates the students
+    ("R", "q"): DrawnLine({"color": "0.54", "linestyle": ":", "linewidth": 1.2}, PLANE_GUIDE_X, PLANE_GUIDE_X**2)
+}
 NUM_INITIAL_CHARTS = 2  # charts shown when a page opens
 LEFT_BORDER_PIXELS = 80  # aligns the y axes of stacked charts
 LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
-CONTROL_CHART_HEIGHT_PIXELS = 100  # height that a control chart takes from the charts above it
+INITIAL_AREA_SIZE = 1300, 500  # pixels, until the browser reports the size of the area
+FRAME_MARGIN_PIXELS = 70  # height of a chart outside its frame
+MIN_ROW_PIXELS, MIN_COLUMN_PIXELS = 260, 338  # as in CHART_AREA_CSS
 CONTROL_CHART_CSS_CLASS = "below"  # CSS class of the low charts that show controls
 CHART_AREA_CSS = """
 :host { flex: 1 1 0; min-height: 0 }
@@ -119,22 +127,10 @@ div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat
 div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
 .below { grid-column: 1 / -1 }
 """
+LEGEND_STYLE = "display:flex;flex-wrap:wrap;gap:2px 14px;align-items:center;line-height:1.25"
+CHIP_STYLE = "display:inline-flex;gap:4px;align-items:center"
 CHART_CELL_CSS = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
-MARKER_GLYPHS = {"o": "●", "s": "■", "^": "▲", "D": "◆", "v": "▼", "P": "✚", "X": "✖"}
-OPEN_MARKER_GLYPHS = {"o": "○", "s": "□", "^": "△", "D": "◇", "v": "▽", "P": "✚", "X": "✖"}
-NORMALISATIONS_BY_LABEL = {label: unit for unit, label in series.NORMALISATION_LABELS.items()}
-
-
-@dataclass(frozen=True)
-class ChartAxes:
-    """The variables and axes of the charts. A change makes new charts necessary."""
-
-    variables: tuple[str, ...]
-    x: str
-    scales: Scales
-    unit: str
-    plane: tuple[str, str] | None
-    theme: ChartTheme
+NORMALISATIONS_BY_LABEL = {label: unit for unit, label in NORMALISATION_LABELS.items()}
 
 
 class ExplorerCharts:
@@ -147,14 +143,16 @@ class ExplorerCharts:
     def __init__(self, on_change: Callable[[], None] = lambda: None, height: int = 0):
         self.chart_content: ChartContent | None = None
         self.drawn: dict[str, Variable] = {}
-        self.held: dict[str, list[Curve]] = {}
-        self.axes: ChartAxes | None = None
+        self.held: dict[str, PanelDescription] = {}
+        self.common_axes: tuple[Any, ...] = ()  # x, unit and plane, which held curves need
+        self.axes_keys: list[Any] = []  # theme and axes: a change makes new charts necessary
         self.charts: dict[str, Chart] = {}
         self.panes: list[Any] = []
         self.requested: tuple[str, ...] = ()
         self.has_control_charts = False  # True if charts of controls lie below the others
         self.fresh = True  # True until a newly opened page has shown its first results
         self.dark = False  # True on a dark page
+        self.area_size = INITIAL_AREA_SIZE
         self.lecture, self.chart_offset = False, 0  # lecture mode shows one enlarged chart with this index
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
         self.log_x = pmui.Switch(label="log x", value=True, margin=(4, 8))
@@ -171,7 +169,7 @@ class ExplorerCharts:
         size: dict[str, Any] = (
             {"sizing_mode": "stretch_width", "height": height} if height else {"sizing_mode": "stretch_both"}
         )
-        self.area = pn.FlexBox(stylesheets=[CHART_AREA_CSS], margin=0, **size)
+        self.area = pn.FlexBox(stylesheets=[CHART_AREA_CSS], css_classes=["charts"], margin=0, **size)
         for widget in (self.variables, self.log_x, self.log_y, self.runs, self.unit):
             widget.param.watch(lambda event: self._handle_switch(on_change), "value")
         self.hold.on_click(lambda event: self._hold_curves())
@@ -208,6 +206,13 @@ class ExplorerCharts:
     def set_dark_theme(self, enabled: bool) -> None:
         """Draw in the colours of a dark or a light page."""
         self.dark = enabled
+        self.draw()
+
+    def fit_area(self, width: int, height: int) -> None:
+        """Fit the charts and their labels to an area of this size in pixels."""
+        self.area_size = width, height
+        for chart in self.charts.values():  # Bokeh measures a chart again only if one of its sizes changes
+            chart.figure.min_border_top = 1 - (chart.figure.min_border_top or 0)
         self.draw()
 
     def turn_chart(self, step: int) -> None:
@@ -258,60 +263,80 @@ class ExplorerCharts:
 
     def draw(self) -> None:
         """Draw the results, with new charts if their axes have changed."""
-        if self.chart_content is None:
+        content = self.chart_content
+        if content is None:
             return
-        axes = self._choose_axes(self.chart_content)
-        changed = axes != self.axes
-        if changed:
-            if self.axes is not None and (axes.x, axes.unit, axes.plane) != (
-                self.axes.x,
-                self.axes.unit,
-                self.axes.plane,
-            ):
-                self._release_curves(draw=False)  # the curves for comparison belong to other axes
-            self.axes = axes
-            self._make_charts(self.chart_content.results, axes)
-        self._show_results_in_charts(self.chart_content, axes)
-        if changed:  # a chart needs data to compute its ranges
+        common_axes = content.layout.x, self.unit.value, content.plane
+        if self.common_axes and common_axes != self.common_axes:
+            self._release_curves(draw=False)  # the curves for comparison belong to other axes
+        panels, theme = self._describe_panels(self._choose_names()), self._get_theme()
+        axes_keys = [theme, common_axes, *map(get_axes_key, panels.values())]
+        is_new, self.common_axes, self.axes_keys = axes_keys != self.axes_keys, common_axes, axes_keys
+        if is_new:
+            self.charts = {name: Chart(panel, None, theme) for name, panel in panels.items()}
+            self._link_charts()
+        size = self._estimate_frame_size()
+        for name, panel in panels.items():
+            self.charts[name].fit_frame(*size)
+            self.charts[name].show(panel, self.held.get(name))
+        if self.has_control_charts:
+            self._align_right_borders()
+        if is_new:  # a chart needs data to compute its ranges
             self._insert_charts()
         self.legend.object = self._make_legend()
         if self.panes and pn.state.curdoc is None:  # in a notebook, new data must be pushed
             pn.io.push_notebook(*self.panes)
 
-    def _show_results_in_charts(self, content: ChartContent, axes: ChartAxes) -> None:
-        colours = 0 if axes.plane else _count_colours_per_marker(content.results, content.layout)
-        for name, chart in self.charts.items():
-            chart.colours = colours
-            curves = self._make_curves(name, content, axes)
-            chart.show(series.merge_equal_lines(curves) if chart.controlled else curves, self.held.get(name, ()))
-        if self.has_control_charts:
-            self._align_right_borders()
+    def _describe_panels(self, names: Sequence[str]) -> dict[str, PanelDescription]:
+        """Describe the charts of these variables."""
+        assert self.chart_content is not None
+        content, variables = self.chart_content, self.drawn
+        part, unit = arrange_content(content), "" if content.plane else self.unit.value
+        log_x = "x" * (self.log_x.value and not content.plane)
+        log_y = "y" * (self.log_y.value and not content.plane)
+        runs = self.runs.value and not content.plane
+        return {
+            name: describe_chart(part, name, variables[name], unit, log_x + log_y * (not self._is_control(name)), runs)
+            for name in names
+        }
 
-    def _make_curves(self, name: str, content: ChartContent, axes: ChartAxes) -> list[Curve]:
-        results, layout = content.results, content.layout
-        if axes.plane:
-            return make_plane_curves(results, layout, axes.plane)
-        return make_variable_curves(name, results, layout, axes.scales.names_along_x, axes.unit, self.runs.value)
+    def _is_control(self, name: str) -> bool:
+        return self.drawn[name].role == "control"
 
-    def _make_charts(self, results: Results, axes: ChartAxes) -> None:
-        """Make empty charts, which pan and zoom along x together."""
-        names, log_x = axes.scales.names_along_x, axes.scales.log_x
-        xlabel = axis_label(results.scenario, series.get_axis_coordinates(results.either, axes.x))
-        is_integer = not names and results.scenario.describe(axes.x).whole
-        self.charts = {"-".join(axes.plane): make_plane_chart(results, axes.plane, axes.theme)} if axes.plane else {}
-        for name in () if axes.plane else axes.variables:
-            ylabel = make_normalised_label(axes.unit, name, self.drawn[name])
-            log = log_x, name in axes.scales.log_y
-            self.charts[name] = Chart(self.drawn[name], xlabel, names, *log, None, ylabel, is_integer, axes.theme)
+    def _choose_names(self) -> list[str]:
+        """Return the variables of the charts: the vertical axis of a plane, or the selected variables.
+
+        Controls come last.
+        """
+        assert self.chart_content is not None
+        if self.chart_content.plane:
+            return [self.chart_content.plane[1]]
+        selected = [name for name in self.variables.value or () if name in self.drawn]
+        names = sorted(selected, key=self._is_control)
+        return [names[self.chart_offset % len(names)]] if self.lecture and names else names
+
+    def _get_theme(self) -> ChartTheme:
+        return ChartTheme(LECTURE_SCALE if self.lecture else 1.0, self.dark)
+
+    def _link_charts(self) -> None:
+        """Let new charts pan and zoom along x together, with the charts of controls below the others."""
         figures = [chart.figure for chart in self.charts.values()]
         for figure in figures[1:]:
             figure.x_range = figures[0].x_range
         above, below = self._split_control_charts()
         self.has_control_charts = bool(above and below)
-        for chart in above:
-            chart.high -= len(below) * CONTROL_CHART_HEIGHT_PIXELS
         for chart in below if above else ():
             chart.simplify_low_chart()
+
+    def _estimate_frame_size(self) -> tuple[float, float]:
+        """Estimate the width and height of a chart in the layout of `CHART_AREA_CSS`."""
+        width, height = self.area_size
+        above, below = self._split_control_charts()
+        count = len(above or below)
+        columns = min(2 if count == 4 else 3, max(count, 1), max(width // MIN_COLUMN_PIXELS, 1))
+        rows = -(-count // columns) or 1
+        main_height = height * 9 / (9 + 5 * len(below) * bool(above))
+        return width / columns, max(main_height / rows, MIN_ROW_PIXELS) - FRAME_MARGIN_PIXELS
 
     def _insert_charts(self) -> None:
         charts = [*self.charts.values()]
@@ -326,8 +351,8 @@ class ExplorerCharts:
 
     def _split_control_charts(self) -> tuple[list[Chart], list[Chart]]:
         """Separate the main charts from the charts of controls, which lie below."""
-        charts = self.charts.values()
-        return [chart for chart in charts if not chart.controlled], [chart for chart in charts if chart.controlled]
+        controls = [chart for name, chart in self.charts.items() if self._is_control(name)]
+        return [chart for chart in self.charts.values() if chart not in controls], controls
 
     def _link_control_charts(self) -> None:
         """Link the x axes of control charts to the chart above, and align all y axes."""
@@ -347,51 +372,39 @@ class ExplorerCharts:
         for chart in self.charts.values():
             chart.reserve_right_margin(room)
 
-    def _choose_axes(self, content: ChartContent) -> ChartAxes:
-        results, x = content.results, content.layout.x
-        numeric = series.get_axis_values(results.either, x).dtype.kind in "if"
-        names = () if numeric else tuple(series.label_positions(results.either, x))
-        names_shown = () if content.plane else tuple(name for name in self.variables.value or () if name in self.drawn)
-        names_shown = tuple(
-            sorted(names_shown, key=lambda name: self.drawn[name].role == "control")
-        )  # control charts come last
-        if self.lecture and names_shown:
-            names_shown = (names_shown[self.chart_offset % len(names_shown)],)
-        log_y = frozenset(name for name in names_shown if self.log_y.value and self.drawn[name].role != "control")
-        scales = Scales(names, self.log_x.value and not content.plane, log_y)
-        chart_theme = ChartTheme(LECTURE_SCALE if self.lecture else 1.0, self.dark)
-        return ChartAxes(names_shown, x, scales, "" if content.plane else self.unit.value, content.plane, chart_theme)
-
     def _make_legend(self) -> str:
         """Return the legend in HTML: entries of curves without end labels, then the caption."""
-        first = next(iter(self.charts.values()), None)
-        shown_curves = first.shown if first else []
-        labelled = [(index, curve.label) for index, curve in enumerate(shown_curves) if curve.label]
-        legend_theme = ChartTheme(dark=self.dark)
+        content, charts, theme = self.chart_content, [*self.charts.values()], self._get_theme()
+        if content is None:
+            return ""
+        part, results = arrange_content(content), content.results
+        labelled = charts[0].labelled_lines if charts else set()
+        entries = [entry for entry in legends.make_series_entries([part]) if entry.label not in labelled]
+        has_runs = self.runs.value and results.simulation is not None
+        entries += [entry for entry in legends.make_mark_entries([part]) if not (has_runs and entry.kind == "points")]
         chips = [
-            '<span style="white-space:nowrap">'
-            f'<span style="color:{legend_theme.get_curve_colour(index)}" aria-hidden="true">'
-            f"{MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]}</span> {html.escape(label)}</span>"
-            for index, label in (
-                labelled if len(labelled) < 2 or (self.axes and self.axes.scales.names_along_x) else ()
-            )
+            f'<span style="{CHIP_STYLE}">{make_swatch(entry, theme)}<span>{html_from_latex(entry.label)}</span></span>'
+            for entry in entries
         ]
-        chips += [
-            f'<span style="white-space:nowrap">{OPEN_MARKER_GLYPHS[CURVE_MARKERS[index % len(CURVE_MARKERS)]]} '
-            f"{html.escape(marker_text)}</span>"
-            for index, marker_text in enumerate(first.get_marker_labels(shown_curves) if first else ())
-        ]
-        comparison_text = [f'<span style="opacity:{HELD_CURVE_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
-        bounds = {chart.is_bound_visible for chart in self.charts.values()} - {None}
-        notes = [
-            self.chart_content.caption if self.chart_content else "",
-            *(["dashed: bounds"] if True in bounds else []),
-        ]
-        notes += ["bounds of theory lie beyond the charts"] if bounds == {False} else []
-        notes += ["thin: guides to the eye"] if any(chart.has_guides for chart in self.charts.values()) else []
-        notes += ["dotted: <i>q</i> = <i>R</i>²"] if self.axes and self.axes.plane == ("R", "q") else []
-        notes_html = f'<span style="font-size:{20 if self.lecture else 14}px">{"; ".join(notes)}</span>'
-        return " &ensp; ".join([*chips, *comparison_text, notes_html])
+        chips += [f'<span style="opacity:{HELD_CURVE_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
+        bounds = {chart.is_bound_visible for chart in charts} - {None}
+        variables = results.scenario.variables | results.scenario.theory_only_variables
+        levels = dict.fromkeys(level for name in self.charts for level in self.drawn[name].reference_variables)
+        notes = {
+            ", ".join(map(html_from_latex, legends.make_title_texts([part]))): True,
+            "thin: single runs": has_runs,
+            legends.HOLLOW_POINTS_NOTE: part.fills_converged,
+            f"band: {legends.UNRESOLVED_BAND_NOTE}": series.has_unresolved_bands(results),
+            "dashed: bounds": True in bounds,
+            "bounds of theory lie beyond the charts": bounds == {False},
+            "thin: guides to the eye": any(chart.has_guides for chart in charts),
+            "dotted: <i>q</i> = <i>R</i>²": content.plane == ("R", "q"),
+            f"dotted: {', '.join(html_from_latex(variables[level].symbol) for level in levels)}": bool(levels)
+            and results.theory is not None,
+        }
+        texts = [note for note, holds in notes.items() if holds]
+        parts = [*chips, f"<span>{'; '.join(texts)}</span>"]
+        return f'<div style="{LEGEND_STYLE};font-size:{20 if self.lecture else 14}px">{"".join(parts)}</div>'
 
     def _handle_switch(self, on_change: Callable[[], None]) -> None:
         self.draw()
@@ -399,27 +412,15 @@ class ExplorerCharts:
 
     def _hold_curves(self) -> None:
         """Keep the current curves for comparison with later results."""
-        content, axes = self.chart_content, self.axes
-        if content is None or axes is None:
-            return
-        names = self.charts if axes.plane else self.drawn
-        self.held = {name: self._make_curves(name, content, axes) for name in names}
-        self.release.visible = True
-        self.draw()
+        if self.chart_content is not None:
+            self.held = self._describe_panels(
+                [self.chart_content.plane[1]] if self.chart_content.plane else [*self.drawn]
+            )
+            self.release.visible = True
+            self.draw()
 
     def _release_curves(self, draw: bool = True) -> None:
         self.held = {}
         self.release.visible = False
         if draw:
             self.draw()
-
-
-def _count_colours_per_marker(results: Results, layout: Layout) -> int:
-    """Return the number of colours before they repeat with the next marker.
-
-    Colours repeat where theory does not depend on an axis such as N. The number is 0 if every curve has its own colour.
-    """
-    ignored = series.get_axes_ignored_by_theory(results.scenario)
-    sizes = [results.either.sizes[axis] for axis in layout.colour_axes if axis not in ignored]
-    number = math.prod(sizes)
-    return number if len(sizes) < len(layout.colour_axes) and number > 1 else 0

@@ -14,6 +14,12 @@ from statmech.keys.scenario import AbstractScenario
 from statmech.kinds.selection_and_vocabulary import get_kind_name
 from statmech.parameters.schedules_and_controls import OPTIMAL_KEYWORD
 
+NORMALISATION_LABELS = {
+    "": "as they are",
+    "theory": "over theory",
+    "one student": "errors over that of one student",
+}
+
 
 @dataclass(frozen=True)
 class View:
@@ -24,7 +30,7 @@ class View:
     config : the keys that differ from the initial config of the page; a number for the x axis means its largest value
     x : the key of the x axis, or two variables of a plane, such as "R-q"; by default the page's own key
     show : the variables that have charts; by default the page's own
-    over : the unit of the curves, a key of `figures.curves.NORMALISATION_LABELS`
+    over : the unit of the curves, a key of `NORMALISATION_LABELS`
     log : the logarithmic axes, "x" and "y"
     at : the recorded time shown if time is not the x axis; by default the last
     runs : whether single runs are drawn, instead of their mean

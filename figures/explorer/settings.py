@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
-from figures.curves import LOSSLESS_LOG_MIN_RATIO, MAX_CURVES_PER_CHART, NORMALISATION_LABELS, get_chart_variables
+from figures.curves import MAX_CURVES_PER_CHART, get_chart_variables, needs_log_x
 from figures.derived_data import get_time_dependent_keys
-from figures.explorer.pages import PAGES, Page, View, explain_missing_page
+from figures.explorer.pages import NORMALISATION_LABELS, PAGES, Page, View, explain_missing_page
 from figures.labels import key_label, kind_label
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError, StatmechError, format_unknown_name
@@ -368,7 +368,7 @@ def get_log_x_axis(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
     axis_values = ensure_tuple(scenario.axis_values().get(x, ()))
     key_values = scenario.recorded_coordinates.get(x, axis_values)
     values = [float(value) for value in key_values if isinstance(value, int | float)]
-    return ("x",) if values and min(values) > 0 and max(values) >= LOSSLESS_LOG_MIN_RATIO * min(values) else ()
+    return ("x",) if needs_log_x(np.array(values)) else ()
 
 
 def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], list[str]]:

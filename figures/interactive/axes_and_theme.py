@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bokeh.models import FixedTicker, LogTicker
+from matplotlib.colors import to_hex
 
 from figures.curves import Curve, widen_equal_limits
-from figures.style import CURVE_COLOURS
+from figures.labels import SUPERSCRIPT_DIGITS
 
 TEXT_CONTRAST, LINE_CONTRAST = 4.5, 3.0  # minimal contrast to the page
 NUM_CONTRAST_STEPS = 100  # from a colour towards black or white
@@ -66,23 +67,21 @@ class ChartTheme(NamedTuple):
         """The colour of grid lines."""
         return "#333333" if self.dark else "#e5e5e5"
 
-    def get_curve_colour(self, index: int) -> str:
-        """Return the colour of the lines and points of the index-th curve.
+    def get_curve_colour(self, colour: Any) -> str:
+        """Return a legible colour for lines and points that have this colour on paper.
 
-        >>> (
-        ...     ChartTheme().get_curve_colour(0), ChartTheme(dark=True).get_curve_colour(0),
-        ...     ChartTheme(dark=True).get_curve_colour(6)
-        ... )
-        ('#0072B2', '#2184bc', '#ffffff')
+        >>> dark = ChartTheme(dark=True)
+        >>> ChartTheme().get_curve_colour("#0072B2"), dark.get_curve_colour("#0072B2"), dark.get_curve_colour("0")
+        ('#0072b2', '#2184bc', '#ffffff')
         """
-        colour = CURVE_COLOURS[index % len(CURVE_COLOURS)]
-        if self.dark and colour == "#000000":
+        hex_colour = to_hex(colour)
+        if self.dark and hex_colour == "#000000":
             return "#ffffff"
-        return make_legible(colour, self.background_colour, TEXT_CONTRAST if self.dark else LINE_CONTRAST)
+        return make_legible(hex_colour, self.background_colour, TEXT_CONTRAST if self.dark else LINE_CONTRAST)
 
-    def get_text_colour(self, colour: str) -> str:
-        """Return a legible colour for text about a curve of this colour."""
-        return make_legible(colour, self.background_colour, TEXT_CONTRAST)
+    def get_text_colour(self, colour: Any) -> str:
+        """Return a legible colour for text about a curve that has this colour on paper."""
+        return make_legible(self.get_curve_colour(colour), self.background_colour, TEXT_CONTRAST)
 
 
 LIGHT_THEME = ChartTheme()
@@ -312,7 +311,6 @@ def _scale_values(values: np.ndarray, log: bool) -> np.ndarray:
 
 MIN_NUMBERED_DECADES, MAX_NUMBERED_DECADES = 0.7, 2.0  # decades: Bokeh's own ticks are good on shorter and longer axes
 LABELLED_MANTISSAS = (1, 2, 5)
-SUPERSCRIPT_DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def make_log_ticks(low: float, high: float, mantissas: tuple[int, ...] = LABELLED_MANTISSAS) -> list[float]:

@@ -2,25 +2,22 @@
 
 The charts are the panels of the figure that shows all variables (`figures.overlay`). If a figure has panels for several
 values of an axis, there is one set of charts per value, for as many values as fit on a page.
-
-Bokeh draws a panel from its description (`make_chart`).
 """
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.models.annotations import Span
-from matplotlib.colors import to_hex
 
 from figures import curves as series
-from figures.description import DrawnCurve, DrawnLine, FigureDescription, LegendEntry, PanelDescription
+from figures.description import FigureDescription, PanelDescription
 from figures.interactive.axes_and_theme import ChartTheme
-from figures.interactive.chart import BOKEH_DASHES, Chart
+from figures.interactive.chart import Chart
+from figures.interactive.swatches import make_swatch
 from figures.labels import get_symbol, get_usual_abscissa_key, html_from_latex, plain_from_latex
 from figures.overlay import describe_figure
 from statmech.keys.figure_key import Composition
@@ -38,13 +35,13 @@ class ReportCharts:
     """All charts of a page, with their legend and explanations.
 
     `sets` has the charts for each of the `choices`, each with the labels of its axes and its element. An entry of the
-    `legend` has a label, a colour, a marker and dashes (marker or dashes may be empty), `explanations` explain axes and
-    variables, `omitted_values` describes omitted values as HTML, and `runs` is True if single runs are drawn_curve.
+    `legend` has a label and a picture as SVG, `explanations` explain axes and variables, `omitted_values` describes
+    omitted values as HTML, and `runs` is True if single runs are drawn.
     """
 
     choices: list[str]
     sets: list[list[tuple[str, str, Any]]]
-    legend: list[tuple[str, str, str, str]]
+    legend: list[tuple[str, str]]
     explanations: list[tuple[str, str]]
     omitted_values: list[str]
     runs: bool
@@ -62,7 +59,7 @@ def charts(results: Results) -> ReportCharts:
     return ReportCharts(
         [plain_from_latex(title) for title in sets],
         [[_make_labelled_chart(panel) for panel in _select_distinct_panels(panels)] for panels in sets.values()],
-        [describe_legend_entry(entry) for entry in description.curve_entries],
+        [(plain_from_latex(entry.label), make_swatch(entry)) for entry in description.curve_entries],
         _get_explanations(results, variables),
         [*constant, *thinned, *omitted_titles, *_describe_hidden_zeros(description)],
         runs,
@@ -101,12 +98,12 @@ def _select_distinct_panels(panels: list[PanelDescription]) -> list[PanelDescrip
 
 
 def _make_labelled_chart(panel: PanelDescription) -> tuple[str, str, Any]:
-    figure = make_chart(panel, REPORT_CHART_HEIGHT, ChartTheme(bare=True)).figure
+    figure = Chart(panel, REPORT_CHART_HEIGHT, ChartTheme(bare=True)).figure
     return html_from_latex(panel.ylabel), html_from_latex(panel.xlabel), _enable_page_scrolling(figure)
 
 
 def _select_last_time(results: Results) -> Results:
-    """Select the last recorded time (step, ...) of results that are usually drawn_curve against another key."""
+    """Select the last recorded time (step, ...) of results that are usually drawn against another key."""
     scenario = results.scenario
     key = get_usual_abscissa_key(scenario)
     if key not in series.get_chart_axes(results.either) or key in scenario.recorded_coordinates:
@@ -176,63 +173,3 @@ def _get_explanations(results: Results, variables: dict[str, Variable]) -> list[
         (html_from_latex(get_symbol(results.scenario, name)), either[name].attrs["long_name"]) for name in names
     ]
     return meanings + [(html_from_latex(variable.symbol), variable.long_name) for variable in variables.values()]
-
-
-SVG_DASHES = {"solid": "none", "dashed": "6 4", "dotted": "2 3"}
-
-
-def make_chart(panel: PanelDescription, height: int, theme: ChartTheme) -> Chart:
-    """Make the chart of a described panel.
-
-    Parameters
-    ----------
-    panel
-        The curves, guides and labels.
-    height
-        The height in pixels.
-    theme
-        Sizes and colours of text and axes.
-    """
-    names = panel.x_ticks[1] if panel.x_ticks is not None and panel.x_ticks[1] is not None else []
-    variable = Variable((), panel.ylabel, panel.ylabel)
-    is_integer = not names and any(curve.has_single_theory_values for curve in panel.curves)
-    logs = "x" in panel.log, "y" in panel.log
-    chart = Chart(variable, panel.xlabel, names, *logs, height, is_integer=is_integer, theme=theme)
-    chart.curve_styles = [curve.style for curve in panel.curves]
-    chart.is_smooth &= all(_is_increasing(curve) for curve in panel.curves)  # a curve in a plane is not a function of x
-    chart.show([_make_shown_curve(curve, names) for curve in panel.curves])
-    for line in panel.lines:
-        _draw_line(chart.figure, line)
-    return chart
-
-
-def _make_shown_curve(drawn_curve: DrawnCurve, names: list[str]) -> Any:
-    """Return the numbers of a curve with its label in plain letters, and with names along x."""
-    curve = replace(drawn_curve.curve, label=plain_from_latex(drawn_curve.label))
-    return replace(curve, x=np.asarray(names), theory_x=np.asarray(names)) if names else curve
-
-
-def _is_increasing(drawn_curve: DrawnCurve) -> bool:
-    x = drawn_curve.curve.theory_x
-    return x is None or x.dtype.kind not in "iuf" or bool((np.diff(x) > 0).all())
-
-
-def _draw_line(figure: Any, line: DrawnLine) -> None:
-    """Draw a guide or a fitted line."""
-    colour, dash = to_hex(line.style["color"]), BOKEH_DASHES.get(str(line.style.get("linestyle", "-")), "dashed")
-    if line.x is not None and line.y is not None:
-        width, alpha = line.style.get("linewidth", 1.0), line.style.get("alpha", 1.0)
-        figure.line(list(line.x), list(line.y), line_color=colour, line_dash=dash, line_width=width, line_alpha=alpha)
-        return
-    span = Span(location=line.x if line.y is None else line.y, line_color=colour, line_dash=dash)
-    span.dimension = "height" if line.y is None else "width"
-    figure.add_layout(span)
-
-
-def describe_legend_entry(entry: LegendEntry) -> tuple[str, str, str, str]:
-    """Return the label, the colour, the marker or "" and the dashes or "" of a legend entry."""
-    colour = to_hex(entry.style.get("color", entry.style.get("facecolor", "0")))
-    marker = str(entry.style.get("marker", ""))
-    has_line = entry.style.get("linestyle", "-") != "none"
-    dash = SVG_DASHES[BOKEH_DASHES.get(str(entry.style.get("linestyle", "-")), "dashed")]
-    return plain_from_latex(entry.label), colour, marker.replace("None", ""), dash if has_line else ""

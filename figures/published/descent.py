@@ -97,11 +97,11 @@ batch_perceptron = PublishedFigure(
     axes=("flip", "alpha"),
     supported_values={"loss": ("perceptron",)},
     caption=(
-        r"Rosenblatt's rule applied to all examples at once, which is gradient descent on the loss $\max(0,-yh)$. (a) "
-        r"Training error against the number of epochs, at the largest $\alpha$. (b) Number of epochs until one example "
-        r"in a hundred is misclassified, if this takes longer than the first recorded epochs; lines join theory at the "
-        r"$\alpha$ of the simulation. Dotted, in the colour of the flip fraction: $\alpha_c$, above which no student "
-        r"classifies all examples correctly."
+        r"Rosenblatt's rule applied to all examples at once, which is gradient descent on the loss $\max(0,-yh)$. "
+        r"(a) Training error against the number of epochs, at the largest $\alpha$; triangles at the foot: 0. (b) "
+        r"Number of epochs until one example in a hundred is misclassified, if this takes longer than the first "
+        r"recorded epochs; lines join theory at the $\alpha$ of the simulation. Dotted, in the colour of the flip "
+        r"fraction: $\alpha_c$, above which no student classifies all examples correctly."
     ),
 )
 

@@ -63,36 +63,6 @@ def get_table_title(inputs: str) -> str:
     return find_data_source(rows).title if is_data_set_name(rows) else rows
 
 
-LEARNER_KEYS = ("loss", "lam")  # swept in parallel (`zip`)
-
-
-def draw_mnist_curves(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the label error, one panel per population and one colour for each loss and penalty."""
-    check_parallel_axes("mnist_curves", theory, LEARNER_KEYS)
-    results = add_dense_theory_lines(simulation, theory)
-    figure, axes = make_figure(3.2, 1, theory.sizes["population"], sharey=True, squeeze=False)
-    keys = draw_panel(
-        axes, results, "P", "eps_y", "loss_lam", split="population", label=TABLE_ERROR_LABELS["eps_y"], log="xy"
-    )
-    for ax in axes.flat:
-        ax.set_xlabel(EXAMPLE_COUNT_AXIS_LABEL)
-    [(table, diagnosis)] = get_table_diagnoses(theory).items()
-    size = f"{get_table_title(table)}: {diagnosis['rows']:,} rows, $N$ = {diagnosis['columns']:,}"
-    return add_title_and_legend(figure, results, keys, size, note=TABLE_THEORY_NOTE)
-
-
-mnist_curves = PublishedFigure(
-    draw=draw_mnist_curves,
-    axes=("population", "loss_lam", "P"),
-    caption=(
-        r"Fraction of wrong labels for learners of $P$ rows of a real table. Held-out rows: examples are drawn without "
-        r"replacement, and learners are tested on the other rows; all rows: examples are drawn with replacement, and "
-        r"learners are tested on the whole table. Nothing is fitted: theory is computed from the table alone. Error "
-        r"bars smaller than the markers are not visible."
-    ),
-)
-
-
 TABLE_AND_LEARNER_KEYS = ("inputs", "loss", "lam")  # swept in parallel, by `zip`
 TABLE_AND_LEARNER_AXIS = "inputs_loss_lam"
 

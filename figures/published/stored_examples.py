@@ -16,14 +16,12 @@ from figures.panels import (
     add_panel_letters,
     add_title_and_legend,
     draw_legend_below,
-    draw_panel,
     make_figure,
     make_points_handle,
     set_log_axes,
 )
 from figures.published_figure import PublishedFigure
 from figures.style import (
-    COLUMN_WIDTH,
     CURVE_COLOURS,
     CURVE_DASHES,
     NO_LEGEND_GID,
@@ -35,11 +33,9 @@ from figures.style import (
 from simulate.kinds.stored_examples import draw_data_set
 from simulate.learners.perceptron_convergence import UpdateHistory, compute_update_history
 from statmech.errors import ConfigError
-from statmech.results.results import as_results
 from statmech.stores.dataset import scenario_from_dataset
-from theory import mistake_bound, separable_fraction
+from theory import separable_fraction
 from theory.stored_examples import learning_curves_and_bounds
-from theory.stored_examples.learning_curves_and_bounds import solve_learner_curve
 
 
 def draw_capacity(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -112,50 +108,6 @@ def _compute_median_and_error(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray
     with np.errstate(invalid="ignore"):
         stored = np.isfinite(low)
         return np.where(stored, middle, np.nan), np.where(stored, (high - low) / 2, np.nan)
-
-
-MISTAKE_BOUND_LINE_POINTS = 300
-
-
-def draw_mistakes(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    r"""Draw mistakes over N against alpha, with the bounds from each data set and from theory.
-
-    Embedding strengths count mistakes, as w is the sum of the misclassified examples. With :math:`|\xi|^2=N` the bound
-    is :math:`N/\kappa^2` for the largest possible stability :math:`\kappa`. In theory kappa follows from the replica
-    solution, and in a simulation from the learner `max_stability` on the same examples.
-    """
-    names = [str(name) for name in simulation.learner.values]
-    if "strengths" not in simulation or "perceptron" not in names:
-        raise ConfigError('the figure "mistakes" requires `strengths: true` and the learner perceptron')
-    last, N = select_last_recorded(simulation), float(simulation.N)
-    cell, alpha = (
-        last.sel(learner="perceptron"),
-        np.geomspace(last.alpha.min(), last.alpha.max(), MISTAKE_BOUND_LINE_POINTS),
-    )
-    runs, labels = cell.assign(made=cell.strengths.sum("example").where(cell.converged) / N), {"made": "mistakes / $N$"}
-    if "max_stability" in names:
-        largest_stability = last.sel(learner="max_stability").kappa
-        runs["bound"], labels["bound"] = (
-            largest_stability.copy(data=mistake_bound(1, largest_stability)),
-            r"bound $1/\kappa^2$, simulation",
-        )
-    results, (figure, ax) = as_results(runs), make_figure(2.9, width=COLUMN_WIDTH)
-    limit = mistake_bound(1, solve_learner_curve("max_stability", alpha, last.flip.item()).kappa)
-    lines = ax.plot(alpha, limit, color="0.3", label=r"bound $1/\kappa^2$, theory")
-    keys = draw_panel(ax, results, "alpha", labels, label="number / $N$", log="xy")
-    return add_title_and_legend(figure, results, [*keys, *lines])
-
-
-mistakes = PublishedFigure(
-    draw=draw_mistakes,
-    axes=("learner", "alpha"),
-    supported_values={"learner": ("perceptron", "max_stability")},
-    caption=(
-        r"Number of mistakes made by Rosenblatt's perceptron before it classifies all $P=\alpha N$ stored examples "
-        r"correctly, divided by $N$, and the bound $1/\kappa^2$ of Block and Novikoff, with $\kappa$ the largest "
-        r"stability: for each data set (mean over data sets), and from replica theory for $N\to\infty$ (line)."
-    ),
-)
 
 
 PROJECTION_COLOUR, LENGTH_COLOUR = CURVE_COLOURS[:2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,12 @@ from figures.panels import (
     make_figure,
     make_line_handle,
     modify_scenario,
-    select_with_dense_theory,
     solve_dense_theory,
 )
 from figures.published_figure import PublishedFigure
-from figures.style import MINIMUM_STAR_STYLE, NO_LEGEND_GID, SMALL_FONT_SIZE, THEORY_COLOUR
+from figures.style import MINIMUM_STAR_STYLE, THEORY_COLOUR
 from statmech.errors import ConfigError
-from statmech.inputs.input_distributions import PowerLaw, Spectrum, inputs_to_config
+from statmech.inputs.input_distributions import Spectrum, inputs_to_config
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.stores.dataset import scenario_from_dataset
 from theory.convex.best_lambda import find_best_group_lambdas
@@ -104,79 +102,6 @@ def _draw_best_penalty_curve(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_ylabel(r"best penalty $\lambda^*$")
     ax.set_title("square-root scale")
-
-
-GUIDE_START_FACTOR, GUIDE_STOP_FACTOR, GUIDE_HEIGHT_FACTOR = (
-    1.5,
-    0.05,
-    0.94,
-)  # factors of the first time, the last time and the height of the line
-GUIDE_LABEL_HEIGHT_FACTOR = 0.98  # the exponent is just below the end of the guide
-
-
-def draw_sgd_power_law(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error for each power law, with a guide that shows the predicted power of t.
-
-    With variances i^-a and powers i^-b of the teacher's field, and an algorithm that learns only from errors, the
-    errors decay with the exponent q/(2 + q), q = (b - 1)/a. Guides next to the lines show this power.
-    """
-    power_laws = _get_power_laws(theory)
-    figure, ax = make_figure(4.0)
-    results = select_with_dense_theory(simulation, theory, "t")
-    keys = draw_panel(ax, results, "t", "eps_g", "inputs", log="xy")
-    for key, power_law, line in zip(
-        keys, power_laws, theory.eps_g.isel(student=0).transpose("inputs", "t"), strict=True
-    ):
-        key.set_label(f"$a={power_law.decay:g}$, $b={power_law.teacher_decay:g}$")
-        _draw_power_guide(ax, power_law, line.sel(t=line.t > 0))
-    return add_title_and_legend(figure, results, keys, "rule")
-
-
-sgd_power_law = PublishedFigure(
-    draw=draw_sgd_power_law,
-    axes=("inputs",),
-    caption=(
-        r"Generalization error of one student against the number of examples, for inputs with variances $\propto "
-        r"i^{-a}$ and a teacher whose field has contributions $\propto i^{-b}$. Thin grey: the power laws "
-        r"$t^{-q/(2+q)}$, $q=(b-1)/a$, for infinitely many directions."
-    ),
-)
-
-
-def _get_power_laws(theory: xr.Dataset) -> list[PowerLaw]:
-    """Return the power laws of all inputs of the sweep.
-
-    Raises `ConfigError` unless there are several inputs, all with power laws.
-    """
-    inputs = scenario_from_dataset(theory).inputs
-    power_laws = (
-        [inputs_item for inputs_item in inputs if isinstance(inputs_item, PowerLaw)]
-        if isinstance(inputs, tuple | list)
-        else []
-    )
-    if len(power_laws) < 2 or len(power_laws) < len(inputs):
-        raise ConfigError('the figure "sgd_power_law" requires several inputs, all with power laws')
-    return power_laws
-
-
-def _draw_power_guide(ax: Axes, power_law: PowerLaw, line: xr.DataArray) -> None:
-    """Draw the predicted power of time below a line, labelled with its exponent."""
-    q = (power_law.teacher_decay - 1) / power_law.decay
-    exponent = q / (2 + q)
-    t = line.t.values
-    begin, end = ends = np.array([GUIDE_START_FACTOR * t[0], GUIDE_STOP_FACTOR * t[-1]])
-    first = GUIDE_HEIGHT_FACTOR * np.exp(np.interp(np.log(begin), np.log(t), np.log(line)))
-    ax.plot(ends, first * (ends / begin) ** -exponent, color="0.6", linewidth=0.6, zorder=0, gid=NO_LEGEND_GID)
-    ax.text(
-        end,
-        GUIDE_LABEL_HEIGHT_FACTOR * first * (end / begin) ** -exponent,
-        rf"$t^{{-{Fraction(exponent).limit_denominator(99)}}}$",
-        color="0.4",
-        fontsize=SMALL_FONT_SIZE,
-        ha="right",
-        va="top",
-        gid=NO_LEGEND_GID,
-    )
 
 
 WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)

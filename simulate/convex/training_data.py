@@ -18,7 +18,7 @@ variables.
 **Students are measured** exactly from the covariance where inputs are Gaussian, on all rows of a table, and on
 `NUM_TEST_EXAMPLES` new inputs of random features, the same for all students of a seed.
 
-**Ensembles.** Each student of a seed has its own order of the examples, and learns the first of them: a larger share
+**Ensembles.** Each student of a seed has its own order of the examples, and learns the first examples: a larger share
 adds examples, and a larger K adds students. The draws of a bootstrap are independent of this order.
 
 **Two Gaussian clusters.** A seed has one direction between the centres for each N, and the inputs in the list lie

@@ -397,7 +397,20 @@ def add_previous_students(
 ) -> Array:
     """Complete the change of students, and of their averages, by the parts along the students at the block's start.
 
-    Students lose a fraction by decay, and averages gain a multiple of the students. `axis` is the axis of vectors.
+    Students lose a fraction by decay, and averages gain a multiple of the students.
+
+    Parameters
+    ----------
+    gain
+        Changes of students and averages along the inputs.
+    vectors
+        Students, followed by their averages.
+    rates
+        The rates of the block, or None if they are constant.
+    averaging
+        Weights of the block's steps in the averages, or None without averages.
+    axis
+        The axis of vectors.
     """
     decayed_fraction = rates and rates.decayed_fraction_in_block
     if averaging is None:

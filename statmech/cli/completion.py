@@ -34,11 +34,11 @@ def complete_override(ctx: typer.Context, arguments: list[str], incomplete: str)
     except (StatmechError, OSError):
         return []
     keys = {name: key for name, key in kind.describe_all_keys().items() if name in kind.list_keys()}
-    given = list(ctx.params.get("overrides") or ctx.params.get("further") or ())
-    if given[-1:] == ["="]:
-        given.pop()
-    if given and given[-1] in keys:  # Bash has split the word at "="
-        return [*_complete_values(keys[given[-1]], incomplete)]
+    overrides = list(ctx.params.get("overrides") or ctx.params.get("further") or ())
+    if overrides[-1:] == ["="]:
+        overrides.pop()
+    if overrides and overrides[-1] in keys:  # Bash has split the word at "="
+        return [*_complete_values(keys[overrides[-1]], incomplete)]
     name, equals, typed = incomplete.partition("=")
     if equals:
         return [f"{name}={value}" for value in _complete_values(keys[name], typed)] if name in keys else []

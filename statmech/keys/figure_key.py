@@ -23,9 +23,9 @@ from pydantic import (
 
 from statmech.errors import ConfigError, Problem, ScenarioError, format_unknown_name
 from statmech.keys.error_messages import explain_problems
-from statmech.keys.sweep_grid import PydanticTypeOverride
+from statmech.keys.sweep_grid import PydanticTypeOverride, ensure_tuple
 from statmech.keys.variables import DIMS_AVERAGED_IN_FIGURES, DIMS_HIDDEN_IN_FIGURES, NETWORK_UNIT_DIMS, Variable
-from statmech.numerics.formulas import find_formula_names
+from statmech.numerics.formulas import find_formula_names, find_formula_selections
 
 _NAME_OR_LIST_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 _NAMES_OR_LABELS_SCHEMA = {
@@ -49,6 +49,12 @@ NamesOrLabels = Annotated[  # a mapping from names to labels draws all variables
 NumberOrFormula = Annotated[
     Annotated[float, Tag("value")] | Annotated[str, Tag("word")],
     Discriminator(lambda given: "word" if isinstance(given, str) else "value"),
+]
+SelectedValues = Annotated[
+    Annotated[float, Tag("value")] | Annotated[str, Tag("word")] | Annotated[tuple[float | str, ...], Tag("list")],
+    Discriminator(
+        lambda given: "word" if isinstance(given, str) else "list" if isinstance(given, list | tuple) else "value"
+    ),
 ]
 OPTION_KEYS = ("x", "y", "series", "split", "over", "points", "fit")  # keys with an option of the command `figure`
 LogAxes = Literal["", "x", "y", "xy", "none"]
@@ -133,7 +139,7 @@ class PanelContent(FigurePart):
     y: NamesOrLabels = Field(default=(), description="variables, a panel each, or labels of variables in one panel")
     series: NameTuple = Field(default=(), description="axes that colours and, of a second one, markers distinguish")
     split: NameTuple = Field(default=(), description="axes whose values have panels")
-    at: dict[str, NumberOrFormula] = Field(  # style: ok
+    at: dict[str, SelectedValues] = Field(  # style: ok
         default_factory=dict, description="values of axes that the figure shows alone, or first or last"
     )
     label: str = Field(default="", description="label of the vertical axis, the symbol by default")
@@ -174,7 +180,9 @@ class Composition(PanelContent):
     derive: dict[str, DerivedVariable] = Field(
         default_factory=dict, description="variables computed by formulas, by name"
     )
-    titles: dict[str, str] = Field(default_factory=dict, description="other titles of panels, by the title")
+    rename: dict[str, str] = Field(
+        default_factory=dict, description="other texts of titles, axes and legend entries, by the text"
+    )
     share: Literal["", "x", "y", "xy"] = Field(default="", description="axes with common limits in all panels")
     columns: Annotated[int, Field(ge=1)] | None = Field(default=None, description="largest number of panels in a row")
     note: str = Field(default="", description="note above the legend")
@@ -182,6 +190,7 @@ class Composition(PanelContent):
     points: str | None = Field(
         default=None, description="CSV file of further points, with columns x, y and, if it is known, error"
     )
+    theory: bool = Field(default=True, description="whether lines of theory are drawn")
     fit: bool = Field(default=False, description="whether exponents are fitted, on logarithmic axes")
 
     @property
@@ -227,18 +236,9 @@ class Composition(PanelContent):
         contents = []
         for panel in self.panels:
             panel_values = {name: getattr(panel, name) for name in panel.model_fields_set - {"title"}}
-            titles = {"": panel.title} if panel.title else self.titles
-            contents.append(self.model_copy(update={"panels": (), "titles": titles, **panel_values}))
+            titles = {"": panel.title} if panel.title else {}
+            contents.append(self.model_copy(update={"panels": (), "rename": {**self.rename, **titles}, **panel_values}))
         return contents or [self]
-
-    def omit_unknown_panels(self, scenario: FigureScenario) -> Composition:
-        """Return the figure without the panels of variables that a scenario does not have.
-
-        An optimal control, for example, exists only if a key is optimal. A figure keeps its panels if all are unknown.
-        """
-        known_names = {*find_drawable_variables(scenario), *self.derive}
-        panels = tuple(panel for panel in self.panels if {*panel.y} <= known_names)
-        return self.model_copy(update={"panels": panels or self.panels})
 
     def find_derived_variables(self) -> dict[str, Variable]:
         """Return the variables that this figure computes by formulas."""
@@ -256,12 +256,9 @@ class Composition(PanelContent):
         variables |= self.find_derived_variables()
         names = find_formula_variables(scenario) | {*self.derive}
         for name, item in self.derive.items():
-            yield from _find_formula_problems(("derive", name, "formula"), item.formula, names)
+            yield from _find_formula_problems(("derive", name, "formula"), item.formula, scenario, names)
         for location, content in (((), self), *((("panels", index), panel) for index, panel in enumerate(self.panels))):
             yield from _find_content_problems(location, content, scenario, axis_dims, variables, names)
-        for content in self.list_contents():
-            if content.x in variables:
-                yield from _find_plane_guide_problems(content.x, content.guides)
         yield from (
             (("over",), sentence)
             for sentence in (_explain_unusable_variable(self.over, scenario, variables) if self.over else ())
@@ -297,34 +294,17 @@ def _find_content_problems(
         if (guide.x is None) == (guide.y is None):
             yield location_of_formula, "a guide has either x, for a vertical line, or y"
         for key in ("x", "y"):
-            yield from _find_formula_problems((*location_of_formula, key), getattr(guide, key), formula_names)
+            yield from _find_formula_problems((*location_of_formula, key), getattr(guide, key), scenario, formula_names)
     for index, mark in enumerate(content.marks):
         for name in ("x", "y"):
             location_of_formula = (*location, "marks", index, name)
-            yield from _find_formula_problems(location_of_formula, getattr(mark, name), formula_names)
-
-
-def _find_plane_guide_problems(x: str, guides: tuple[GuideLine, ...]) -> Iterator[Problem]:
-    """Find guides that are not functions of x, where x is a variable and not an axis of the results."""
-    for guide in guides:
-        names = _list_formula_names(guide.y)
-        if names - {x}:
-            yield ("guides",), f"{guide.y}: where the variable {x} lies along x, a guide can only be a function of {x}"
-
-
-def _list_formula_names(formula: float | str | None) -> set[str]:
-    """Return the names in a formula, or no names for a number or an invalid formula."""
-    try:
-        own_names, theory_names = find_formula_names(formula) if isinstance(formula, str) else ([], [])
-    except ConfigError:
-        return set()
-    return {*own_names, *theory_names}
+            yield from _find_formula_problems(location_of_formula, getattr(mark, name), scenario, formula_names)
 
 
 def _find_formula_problems(
-    location: tuple[str | int, ...], formula: float | str | None, names: set[str]
+    location: tuple[str | int, ...], formula: float | str | None, scenario: FigureScenario, names: set[str]
 ) -> Iterator[Problem]:
-    """Find the reason why a formula cannot be evaluated: its syntax, or an unknown name."""
+    """Find the reason why a formula cannot be evaluated: its syntax, or an unknown name or value."""
     if not isinstance(formula, str):
         return
     try:
@@ -335,6 +315,14 @@ def _find_formula_problems(
     for name in (*own_names, *theory_names):
         if name not in names:
             yield location, format_unknown_name(name, "a variable or an axis of these results", names)
+    possible_values = {name: ("first", "last", *ensure_tuple(value)) for name, value in scenario.axis_values().items()}
+    for name, numbers in get_drawable_coordinates(scenario).items():
+        possible_values[name] = ("first", "last", *numbers.tolist())
+    for axis, value in find_formula_selections(formula):
+        if axis not in possible_values:
+            yield location, format_unknown_name(axis, "an axis of these results", possible_values)
+        elif value not in possible_values[axis]:
+            yield location, f"{axis} has no value {value}. Possible: {', '.join(map(str, possible_values[axis]))}."
 
 
 def find_formula_variables(scenario: FigureScenario) -> set[str]:

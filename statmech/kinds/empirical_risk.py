@@ -54,6 +54,11 @@ ENSEMBLE_FIT_VARIABLES = {  # single-student variables are means over the studen
     **{name: variable for name, variable in FIT_VARIABLES.items() if name != "separable"},
     **{name: replace(ONLINE_VARIABLES[name], dims=()) for name in ("q", "eps_g_majority_vote", "eps_g_weight_mean")},
 }
+BEST_PENALTY_ERROR_VARIABLES = {
+    "eps_g_best_lam": Variable(
+        (), "generalization error of one student of all examples at its best penalty", r"$\epsilon_g(\lambda^*)$"
+    )
+}
 # fresh inputs, for the errors of random features (AMD EPYC, 25 November 2026)
 FRESH_SECONDS_PER_FEATURE, FRESH_SECONDS_PER_LATENT = 2e-4, 1e-6
 
@@ -251,7 +256,10 @@ class Risk(LossFit):
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
         variables = FIT_THEORY_VARIABLES | ({} if self.bayes else BAYES_VARIABLES)
-        return {name: variable for name, variable in variables.items() if name != "lam_best" or not self.has_ensembles}
+        if self.has_ensembles:
+            variables = {name: variable for name, variable in variables.items() if name != "lam_best"}
+            return variables | BEST_PENALTY_ERROR_VARIABLES
+        return variables
 
     @property
     def keys_ignored_by_theory(self) -> dict[str, Any]:

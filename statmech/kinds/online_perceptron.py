@@ -77,13 +77,11 @@ ONLINE_VARIABLES = {
     ),
 }
 AVERAGED_VARIABLES = {
-    "R_averaged": Variable(("t", "student"), "teacher-student cosine, of the averaged weights", r"$\bar R$"),
+    "R_averaged": Variable(("t", "student"), "cosine of teacher and averaged weights, of one student", r"$\bar R$"),
     "length_averaged": Variable(
-        ("t", "student"), "length of a student's averaged weights, over sqrt(N)", r"$\bar l$", role="detail"
+        ("t", "student"), "length of the averaged weights, over sqrt(N)", r"$\bar l$", role="detail"
     ),
-    "eps_g_averaged": Variable(
-        ("t", "student"), "generalization error, of a student's averaged weights", r"$\bar\epsilon_g$"
-    ),
+    "eps_g_averaged": Variable(("t", "student"), "error of the averaged weights, of one student", r"$\bar\epsilon_g$"),
 }
 ONLINE_LOCAL_FIELD_VARIABLES = make_local_field_variables(("t", "student"), *LOCAL_FIELD_DESCRIPTIONS)
 VOTE_INTEGRATION_ERROR_VARIABLE = Variable(
@@ -172,9 +170,8 @@ class Scenario(OnlineStudent):
     )
     resample: ResampleAxis | None = config_key(
         None,
-        description="each student's own examples, {share: s}: it learns an example with probability s; "
-        "all students learn every example by default",
-        symbol="$s$",
+        description="part of the examples that each student of an ensemble learns: {share: fraction}; all by default",
+        symbol="fraction of examples",
     )
     average: StrictBool = Field(
         default=False, description="also record R, length and error of each student's weights averaged over time"

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from statmech.errors import ConfigError
 
 FORMULA_FUNCTIONS: dict[str, np.ufunc] = {
     name: getattr(np, name) for name in ("arccos", "cos", "sin", "exp", "log", "sqrt", "abs", "minimum", "maximum")
-}
+} | {"normal_cdf": ndtr, "normal_quantile": ndtri}
 FORMULA_CONSTANTS = {"pi": np.pi}
 THEORY_PREFIX = "theory"
 MAX_FORMULA_LENGTH = 500  # letters
@@ -46,7 +47,7 @@ def find_formula_names(formula: str) -> tuple[list[str], list[str]]:
     >>> find_formula_names("eps_g.values")
     Traceback (most recent call last):
     statmech.errors.ConfigError: eps_g.values: only numbers, names, theory.NAME, + - * / **, and the functions \
-arccos, cos, sin, exp, log, sqrt, abs, minimum, maximum are possible
+arccos, cos, sin, exp, log, sqrt, abs, minimum, maximum, normal_cdf, normal_quantile are possible
     """
     own_names: list[str] = []
     of_theory: list[str] = []
@@ -62,6 +63,8 @@ arccos, cos, sin, exp, log, sqrt, abs, minimum, maximum are possible
             collect(node.right)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             collect(node.operand)
+        elif isinstance(node, ast.Call) and _is_selection(node):
+            collect(node.func)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             if node.func.id not in FORMULA_FUNCTIONS or len(node.args) != FORMULA_FUNCTIONS[node.func.id].nin:
                 raise _make_refusal(formula)
@@ -106,12 +109,60 @@ def evaluate_formula(formula: str, values: Mapping[str, Any], theory: Mapping[st
             return theory[node.attr]
         if isinstance(node, ast.UnaryOp):
             return -compute(node.operand)
+        if isinstance(node, ast.Call) and node.keywords:
+            return _select_values(compute(node.func), node.keywords)
         if isinstance(node, ast.Call):
             return FORMULA_FUNCTIONS[node.func.id](*map(compute, node.args))  # type: ignore[attr-defined]
         return _OPERATORS[type(node.op)](compute(node.left), compute(node.right))
 
     with np.errstate(all="ignore"):
         return compute(_parse_formula(formula))
+
+
+def find_formula_selections(formula: str) -> list[tuple[str, float | str]]:
+    """Return the axes and values that a valid formula selects.
+
+    >>> find_formula_selections("eps_g - eps_g(rule=bayes, t=10)")
+    [('rule', 'bayes'), ('t', 10)]
+    """
+    calls = [node for node in ast.walk(_parse_formula(formula)) if isinstance(node, ast.Call)]
+    return [(str(keyword.arg), _read_selected_value(keyword)) for call in calls for keyword in call.keywords]
+
+
+def _is_selection(node: ast.Call) -> bool:
+    """Return True for a variable at values of axes, such as `eps_g(t=10, rule=bayes)`."""
+    is_function = isinstance(node.func, ast.Name) and node.func.id in {*FORMULA_FUNCTIONS, *FORMULA_CONSTANTS}
+    is_possible = isinstance(node.func, ast.Name | ast.Attribute) and not (is_function or node.args)
+    return is_possible and bool(node.keywords) and all(map(_is_selected_value, node.keywords))
+
+
+def _is_selected_value(keyword: ast.keyword) -> bool:
+    """Return True if a keyword has a number or a word as its value."""
+    is_word = isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
+    return keyword.arg is not None and (isinstance(keyword.value, ast.Name) or is_word or _is_number(keyword.value))
+
+
+def _read_selected_value(keyword: ast.keyword) -> Any:
+    return keyword.value.id if isinstance(keyword.value, ast.Name) else ast.literal_eval(keyword.value)
+
+
+def _select_values(values: Any, keywords: list[ast.keyword]) -> Any:
+    """Select one value on axes of an array with coordinates.
+
+    Lines are interpolated at values between their points.
+    """
+    for keyword in keywords:
+        axis, value = str(keyword.arg), _read_selected_value(keyword)
+        if axis not in getattr(values, "coords", {}) or not values[axis].dims:
+            continue
+        [dim] = values[axis].dims
+        matches = np.flatnonzero(values[axis].values == value)
+        if value in ("first", "last") or matches.size:
+            index = {"first": 0, "last": -1}.get(value, matches[0] if matches.size else 0)
+            values = values.isel({dim: index}, drop=True)
+        else:
+            values = values.interp({axis: value}).drop_vars(axis)
+    return values
 
 
 def _parse_formula(formula: str) -> ast.expr:

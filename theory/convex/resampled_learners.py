@@ -1,4 +1,4 @@
-r"""Learners that minimise one convex loss on random parts of the same examples: overlap of two of them, and bootstrap.
+r"""Learners that minimise one convex loss on random parts of the same examples: overlap of two learners, and bootstrap.
 
 A learner of a fraction s of P = alpha N examples is a single learner at :math:`s\alpha`
 (`theory.convex.empirical_risk`). Two learners whose parts are drawn independently have the same R and length. The parts

@@ -18,7 +18,12 @@ from statmech.keys.sweep_grid import ensure_tuple
 from statmech.kinds.empirical_risk import Risk, RiskCell
 from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
 from theory.convex.bayes_optimal import solve_bayes_overlap
-from theory.convex.best_lambda import find_best_group_lambdas, interpolate_best_lambdas
+from theory.convex.best_lambda import (
+    cap_infinite_lambda,
+    find_best_group_lambdas,
+    find_best_lambda,
+    interpolate_best_lambdas,
+)
 from theory.convex.empirical_risk import make_convex_equations, solve_loss_minimum
 from theory.convex.resampled_learners import compute_transverse_cosines, solve_bootstrap_minimum
 from theory.convex.thresholds import get_recovery_threshold
@@ -137,7 +142,20 @@ def _solve_pairs(
     )
     c = compute_transverse_cosines(equations, state, alpha, fraction, cell.is_bootstrap)
     bayes, alpha_c = _compute_bayes_cosines(cell, alpha.tolist()), _compute_critical_alpha(cell)
-    return state._asdict() | {"c": c, "R_bayes": bayes, "alpha_c": alpha_c}
+    return state._asdict() | {
+        "c": c,
+        "R_bayes": bayes,
+        "alpha_c": alpha_c,
+        "eps_g_best_lam": _compute_best_penalty_error(cell, alpha),
+    }
+
+
+def _compute_best_penalty_error(cell: RiskCell, alpha: np.ndarray) -> np.ndarray:
+    """Compute the error of one student of all examples with its best penalty, at each alpha (batch,)."""
+    learner = cell.loss_setting.learner
+    unique, positions = np.unique(alpha, return_inverse=True)
+    best = np.array([cap_infinite_lambda(lam) for lam in find_best_lambda(*learner, unique)])
+    return solve_loss_minimum(*learner, unique, best).eps_g[positions]
 
 
 def _compute_bayes_cosines(cell: RiskCell, alphas: list[float]) -> np.ndarray | float:

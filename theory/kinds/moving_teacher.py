@@ -18,12 +18,12 @@ def solve(scenario: MovingTeacher, cells: Sequence[MovingTeacherCell]) -> Iterat
 
     Cells that differ only in N share their equations.
     """
-    solved: dict[object, dict[str, np.ndarray]] = {}
+    variables_by_key: dict[object, dict[str, np.ndarray]] = {}
     for cell in cells:
         key = cell.rule, cell.moving_teacher, cell.flip
-        if key not in solved:
-            solved[key] = _compute_variables(cell, scenario.t)
-        yield solved[key]
+        if key not in variables_by_key:
+            variables_by_key[key] = _compute_variables(cell, scenario.t)
+        yield variables_by_key[key]
 
 
 def _compute_variables(cell: MovingTeacherCell, times: Sequence[float]) -> dict[str, np.ndarray]:

@@ -396,8 +396,8 @@ class StudentSolverOptions:
     `use_closed_forms` selects closed forms instead of quadrature. `num_distinct_students` is the number of distinct
     students. `is_time_dependent` is True if drift, decay or a schedule may differ from their defaults. `paired` is True
     if there are pairs, whose averages by quadrature take most of the time. `has_fluctuations` is True if fluctuations
-    are integrated, and `has_linear_rules` if the rules are then linear. `has_own_examples` is True if students learn
-    shares of the examples.
+    are integrated, and `has_linear_rules` if the rules are then linear. `has_own_examples` is True if each
+    student learns a fraction of the examples.
     """
 
     rules: tuple[RealParameterFamily, ...]

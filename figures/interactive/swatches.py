@@ -1,0 +1,41 @@
+"""Pictures of legend entries, for the legends of reports and of the explorer."""
+
+from __future__ import annotations
+
+from figures.description import LegendEntry
+from figures.interactive.axes_and_theme import LIGHT_THEME, ChartTheme
+from figures.interactive.chart_rows import get_dash
+
+SVG_DASHES = {"solid": "none", "dashed": "6 4", "dotted": "2 3", "dashdot": "6 3 2 3"}
+SVG_MARKER_PATHS = {
+    "o": "M8 2.5a3.5 3.5 0 1 0 .01 0z",
+    "s": "M4.8 2.8h6.4v6.4H4.8z",
+    "^": "M8 2l4 7H4z",
+    "D": "M8 1.5l4 4.5-4 4.5L4 6z",
+    "v": "M8 10l4-7H4z",
+    "P": "M8 2v8M4 6h8",
+    "X": "M5 3l6 6M11 3l-6 6",
+    "x": "M5 3l6 6M11 3l-6 6",
+    "|": "M8 1v10",
+    "*": "M8 1l1.2 3.4h3.6L9.9 6.5l1.1 3.5L8 7.9 5 10l1.1-3.5L3.2 4.4h3.6z",
+}
+
+
+def make_swatch(entry: LegendEntry, theme: ChartTheme = LIGHT_THEME) -> str:
+    """Return the picture of a legend entry as SVG: a line, a marker, both, or a band.
+
+    >>> make_swatch(LegendEntry("", {"color": "#0072B2", "linestyle": "--"})).count("<path")
+    1
+    """
+    colour = theme.get_curve_colour(entry.style.get("color", entry.style.get("facecolor", "0")))
+    marker, linestyle = SVG_MARKER_PATHS.get(str(entry.style.get("marker"))), entry.style.get("linestyle", "-")
+    dash = "" if linestyle == "none" else get_dash(linestyle)
+    line_path = (
+        f'<path d="M0 6h32" stroke="{colour}" stroke-width="2" stroke-dasharray="{SVG_DASHES.get(dash, dash)}"/>'
+    )
+    fill = theme.background_colour if entry.style.get("markerfacecolor") == "white" else colour
+    marker_path = f'<path d="{marker}" transform="translate(8 0)" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
+    paths = line_path * bool(dash) + marker_path * bool(marker)
+    if entry.kind == "band":
+        paths = f'<path d="M0 1h32v10H0z" fill="{colour}" fill-opacity="{entry.style["alpha"]}"/>'
+    return f'<svg viewBox="0 0 32 12" style="width:2.25em;height:1em;flex:none" aria-hidden="true">{paths}</svg>'
