@@ -53,7 +53,7 @@ html_theme_options = {
 html_show_copyright = False
 html_static_path = ["_static", str(Path(bokeh.__file__).parent / "server/static/js/bokeh-mathjax.min.js")]
 html_css_files = ["style.css"]
-html_search_scorer = "_static/search_scores.js"
+html_search_scorer = str(Path(__file__).parent / "_static/search_scores.js")
 mathjax_path = "math.js"
 
 default_role = "py:obj"

@@ -73,8 +73,8 @@ def choose_figure(figure: FigureKeyValue, config_name: str, kind_name: str) -> s
 
     Examples
     --------
-    >>> choose_figure(None, "advantage", "rule"), choose_figure(None, "", "rule")
-    ('advantage', 'overlay')
+    >>> choose_figure(None, "fluctuations", "rule"), choose_figure(None, "", "rule")
+    ('fluctuations', 'overlay')
     >>> choose_figure(None, "variety", "rule").y
     ('q',)
     """
@@ -123,10 +123,10 @@ def draw_with_fallback(name: str | Composition, results: Results) -> DrawnFigure
     Examples
     --------
     >>> import statmech
-    >>> swept = statmech.run("advantage", rule="hebb", K=2, N=50, t=[1, 2], eta=[0.5, 1], seeds=2)
-    >>> name, figure, reason = draw_with_fallback("advantage", swept)
+    >>> swept = statmech.run("fluctuations", rule="hebb", K=1, N=50, t=[1, 2], eta=[0.5, 1], seeds=2)
+    >>> name, figure, reason = draw_with_fallback("fluctuations", swept)
     >>> name, reason
-    ('overlay', 'the figure advantage cannot show the axis eta')
+    ('overlay', 'the figure fluctuations cannot show the axis eta')
     """
     file_name = name.file_name if isinstance(name, Composition) else name
     if isinstance(name, Composition) and name.name not in list_shipped_configs():

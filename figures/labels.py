@@ -179,7 +179,7 @@ def make_value_labeller(scenario: AbstractScenario, in_browser: bool = False) ->
         if has_symbol and in_browser:
             key = unicode_from_latex(key) or format_key_name(name)
         if not isinstance(value, str):
-            number = format_power_of_ten(f"{value:,g}")
+            number = re.sub("^-", "\N{MINUS SIGN}", format_power_of_ten(f"{value:,g}"))
             if not (has_symbol or in_browser):
                 return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
             return format_key_value(key, number)
@@ -249,12 +249,13 @@ def plain_from_latex(latex: str) -> str:
 
 
 def _plain_text_from_latex(latex: str) -> str:
+    latex = latex.replace(r"\$", "\0")  # a dollar sign of the text
     text = re.sub(r"\^\{?(-?\d+)\}?", lambda exponent: exponent[1].translate(SUPERSCRIPT_DIGITS), latex)
     text = re.sub(r"\\sqrt\{(.*?)\}|\\sqrt ?(\w)", r"√\1\2", text)
     text = re.sub(r"\\hat (\w)", "\\1\N{COMBINING CIRCUMFLEX ACCENT}", text)
     text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", text)
     text = re.sub(r"([^\W_]?)\\([A-Za-z]+)\s*(?=([^\W_]?))", _replace_command, text)
-    return re.sub(r"\\[,;:! ]|~", " ", text).translate(str.maketrans("", "", "${}\\"))
+    return re.sub(r"\\[,;:! ]|~", " ", text).translate(str.maketrans("", "", "${}\\")).replace("\0", "$")
 
 
 def html_from_latex(latex: str) -> str:

@@ -107,14 +107,17 @@ def _make_axes(description: FigureDescription) -> tuple[Figure, list[Axes]]:
 def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
     """Draw the curves, lines and marks of one panel, and label its axes."""
     ax.set(**{f"{axis}scale": "log" for axis in panel.log})
+    x_values = np.unique([x for curve in panel.curves for x in curve.curve.x])
+    if "x" in panel.log and x_values.size == 1 and x_values[0] > 0:  # Matplotlib would choose two equal limits
+        ax.set_xlim(x_values[0] / 2, x_values[0] * 2)
     for curve in panel.curves:
         _draw_curve(ax, curve, panel.log)
-    for line in panel.lines:
-        _draw_line(ax, line)
     for mark in panel.marks:
         ax.plot(mark.x, mark.y, **mark.style)
     if panel.x_ticks is not None:
         ax.set_xticks(*(part for part in panel.x_ticks if part is not None))
+    for line in panel.lines:
+        _draw_line(ax, line)
     for axis, (low, high) in panel.limits.items():
         ax.set(**{f"{axis}lim": (low, high)})
     panels.set_log_axes(ax, panel.log)

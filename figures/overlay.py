@@ -46,7 +46,7 @@ from statmech.runtime.files import read_csv_rows
 if TYPE_CHECKING:
     from statmech.results.results import Results
 
-MAX_INTEGER_THEORY_MARKERS = 40  # theory at more integers is drawn as a line
+MAX_INTEGER_THEORY_MARKERS = 16  # theory at more integers is drawn as a line
 MEASURED_POINT_STYLE: dict[str, Any] = {
     "color": "0",
     "marker": "D",
@@ -218,6 +218,7 @@ def describe_panel(
     content: Composition,
     log: str,
     title: str = "",
+    rounds_lines: bool = True,
 ) -> tuple[PanelDescription, list[LegendEntry]]:
     """Describe one panel.
 
@@ -233,6 +234,8 @@ def describe_panel(
         The logarithmic axes.
     title
         The values of the axes that have panels.
+    rounds_lines
+        Whether lines of theory through few points are rounded.
 
     Returns
     -------
@@ -255,7 +258,10 @@ def describe_panel(
         _make_y_label(first_part, first_variable, content),
         title or content.rename.get("", ""),
         log,
-        (*(_finish_line(part, curve, content, log) for part, *_, curve in curve_selections), *guide_points),
+        (
+            *(_finish_line(part, curve, content, log, rounds_lines) for part, *_, curve in curve_selections),
+            *guide_points,
+        ),
         (*lines, *(line for line, _ in fitted)),
         tuple(marks),
         {str(axis): ends for axis, ends in content.limits.items()},
@@ -301,10 +307,12 @@ def _clip_x(drawn_curve: DrawnCurve, content: Composition) -> DrawnCurve:
     return replace(drawn_curve, curve=replace(curve, x=clip(curve.x), theory_x=theory_x))
 
 
-def _finish_line(part: ArrangedResults, drawn_curve: DrawnCurve, content: Composition, log: str) -> DrawnCurve:
+def _finish_line(
+    part: ArrangedResults, drawn_curve: DrawnCurve, content: Composition, log: str, rounds: bool
+) -> DrawnCurve:
     """Round a coarse line of theory, and cut the curve at the limits of the axes that a config states."""
     curve, style = drawn_curve.curve, drawn_curve.style.line or {}
-    if not (part.x_variable or drawn_curve.has_single_theory_values or "drawstyle" in style):
+    if rounds and not (part.x_variable or drawn_curve.has_single_theory_values or "drawstyle" in style):
         curve = theory_lines.round_line(curve, log)
     if "y" in content.limits:
         ends = zip(content.limits["y"], (-np.inf, np.inf), strict=True)

@@ -44,14 +44,14 @@ def round_line(curve: Curve, log: str) -> Curve:
     if y_is_log:
         v = np.log(y)
     steps = np.arange(1, INSERTED_POINTS + 1) / (INSERTED_POINTS + 1)
-    fine_u, fine_v = u, v
+    fine_x, fine_y = x, y
     runs = np.split(np.arange(x.size), np.flatnonzero(np.diff(np.isfinite(v))) + 1)
     for run in (run for run in runs[::-1] if run.size > 2 and np.isfinite(v[run]).all()):
         inserted = (u[run[:-1], None] + np.diff(u[run])[:, None] * steps).ravel()
         positions = np.repeat(run[1:], INSERTED_POINTS)
-        fine_v = np.insert(fine_v, positions, PchipInterpolator(u[run], v[run])(inserted))
-        fine_u = np.insert(fine_u, positions, inserted)
-    fine_x, fine_y = np.exp(fine_u) if x_is_log else fine_u, np.exp(fine_v) if y_is_log else fine_v
+        values = PchipInterpolator(u[run], v[run])(inserted)
+        fine_y = np.insert(fine_y, positions, np.exp(values) if y_is_log else values)
+        fine_x = np.insert(fine_x, positions, np.exp(inserted) if x_is_log else inserted)
     return replace(curve, theory_x=fine_x, theory=fine_y)
 
 

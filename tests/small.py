@@ -108,7 +108,7 @@ SMALL = {
         seeds=3,
     ),
     "loss_generations": Generations(
-        loss=["square", "hinge"], generations=[0, 2], real=[0, 0.5], N=10, alpha=[1.0, 0.5], flip=[0, 0.1], seeds=3
+        loss=["square", "hinge"], generations=[0, 2], real=[0, 0.4], N=10, alpha=[1.0, 0.5], flip=[0, 0.1], seeds=3
     ),
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }

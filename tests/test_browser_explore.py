@@ -349,7 +349,7 @@ class TestOnOnePage:
         page.get_by_role("button", name="Hold to compare").click()
         held = shown(page, VOTE, lambda it: it["held"])
         assert held["held"] == 3
-        assert held["hues"] == list(CURVE_COLOURS[:3])
+        assert held["hues"] == [colour.lower() for colour in CURVE_COLOURS[:3]]
         page.get_by_label("log y").click()
         page.wait_for_timeout(1000)
         after = shown(page, VOTE, lambda it: it["theory"])

@@ -86,12 +86,13 @@ def test_another_figure_is_not_another_config(path):
     run_into(path, SCENARIOS[0], figure="overlay")
     stored = SweepStore(path).fingerprint[:]
     run_into(path, SCENARIOS[0])
-    run_into(path, SCENARIOS[0], figure="learning_curves")
     assert load_results(path.parent).figure == "overlay"
+    run_into(path, SCENARIOS[0], figure="learning_curves")
+    assert load_results(path.parent).figure == "learning_curves"
     assert (SweepStore(path).fingerprint[:] == stored).all()
     extended = SCENARIOS[0].model_copy(update={"seeds": 5})
     assert run_into(path, extended).done == 10
-    assert load_results(path.parent).figure == "overlay"
+    assert load_results(path.parent).figure == "learning_curves"
     extended = SCENARIOS[0].model_copy(update={"seeds": 6})
     assert run_into(path, extended, figure="learning_curves").done == 12
     assert load_results(path.parent).figure == "learning_curves"

@@ -73,7 +73,9 @@ def describe_chart(
     elif unit == "one student" and name.startswith("eps_g"):
         results, label = divide_by_theory(results, "eps_g", names), f"{label} / $\\epsilon_g$ of one student"
     content = Composition(y=name, label=label, single_runs=single_runs)
-    panel, _ = describe_panel([(replace(part, results=results), results)], {name: variable}, content, log)
+    panel, _ = describe_panel(
+        [(replace(part, results=results), results)], {name: variable}, content, log, rounds_lines=False
+    )
     if variable.role == "control":
         return merge_equal_lines(panel)
     guide = PLANE_GUIDES.get((part.x_variable, name))

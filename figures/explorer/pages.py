@@ -148,6 +148,7 @@ PAGES: dict[str, Page] = {
         num_points=30,
         view=LEARNING_CURVES_VIEW,
         further_slider_keys=("schedule",),
+        keys_without_slider=("burn_in",),  # needs averages
         inputs=("spectrum", "power_law"),
         variable_planes=(("R", "q"),),
         preset_views={
@@ -370,6 +371,7 @@ PAGES: dict[str, Page] = {
             **{"rule": ["perceptron"], "tasks": 2, "overlap": 0.5, "N": 1000, "protocol": "blocked", "switch": 10},
             **{"t": 20, "start": {"length": 1, "R": 0.1}, "seeds": 16},
         },
+        keys_without_slider=("truth_cosine",),  # has no default
         **TASK_PAGE_OPTIONS,
         preset_views={"Perceptrons forget a first task": TASK_ERRORS_VIEW},
     ),

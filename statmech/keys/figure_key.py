@@ -167,7 +167,7 @@ class Composition(PanelContent):
     scenario.
 
     >>> Composition(y="eps_g", x="alpha", series="loss")
-    Composition(x='alpha', y=('eps_g',), series=('loss',))
+    Composition(x='alpha', y=('eps_g',), series=('loss',), theory=True)
     """
 
     name: str = Field(default="", description="name of the files of the figure, without suffix")

@@ -74,6 +74,7 @@ class MovingTeacher(OnlineStudent):
 
     AXES: ClassVar = ("rule", "moving_teacher", "N", PARAMETERS, "teacher_eta", "flip")
     CELL_CLASS: ClassVar = MovingTeacherCell
+    LABELLED_CLASSES: ClassVar = {"moving_teacher": RULES}
     UNSUPPORTED_KEYS: ClassVar = {
         **dict.fromkeys(("decay", "schedule", "annealing", "drift"), CONSTANT_RATE_REASON),
         **dict.fromkeys(("K", "tasks"), "a moving teacher has one student: remove {}"),

@@ -2,7 +2,7 @@
 
 A config file with the keys `loss` and `generations` becomes a `Generations`, the input of `simulate.run` and
 `theory.solve`. Generation 0 learns P = alpha N examples from the teacher. Every later generation learns P fresh
-examples. The teacher labels the share `real`, and the previous student labels the other examples.
+examples. The teacher labels the fraction `real`, and the previous student labels the other examples.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Generations(LossFit):
         symbol="generation $g$",
     )
     real: RealFractionAxis = config_key(
-        0.0, description="share of true labels in every generation after the first", symbol=r"$r_\mathrm{true}$"
+        0.0, description="fraction of true labels in every generation after the first", symbol=r"$r_\mathrm{true}$"
     )
     lam: NonnegativeAxis = config_key(
         0.1, description="strength of the penalty; 0: the limit of a vanishing one", symbol=r"$\lambda$"
@@ -161,7 +161,7 @@ class Generations(LossFit):
 
 @dataclass(frozen=True)
 class GenerationsCell(RiskCell):
-    """One grid point: the loss, the penalty, the teacher, the number of examples and the share of true labels."""
+    """One grid point: the loss, the penalty, the teacher, the number of examples and the fraction of true labels."""
 
     real: float = 0.0
 

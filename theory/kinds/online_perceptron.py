@@ -17,7 +17,6 @@ from statmech.students import student_geometry
 from statmech.students.ensemble_vote import majority_vote_error, mean_weight_vector_error
 from statmech.students.student_geometry import compute_ensemble_order_parameters, make_gram_matrix
 from theory.online import anisotropic_inputs
-from theory.online.averaged_students import solve_averaged_students
 from theory.online.ensemble_errors import compute_vote_error
 from theory.online.student_states import Students
 
@@ -76,6 +75,8 @@ def _add_averaged_variables(
     scenario: Scenario, cells: Sequence[OnlineCell], cell_values: Iterator[dict[str, np.ndarray]]
 ) -> Iterator[dict[str, np.ndarray]]:
     """Add the variables of averaged weights to the variables of each cell of online perceptrons."""
+    from theory.online.averaged_students import solve_averaged_students  # imported late, because it needs JAX
+
     averages = _solve_distinct_cells(solve_averaged_students, cells, scenario.t)
     for cell, values, average in zip(cells, cell_values, averages, strict=True):
         yield values | {name: np.broadcast_to(value, (len(value), cell.K)) for name, value in average.items()}

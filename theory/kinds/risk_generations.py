@@ -1,4 +1,4 @@
-"""Theory of generations of learners, for each parameter combination at its P/N and rounded share of true labels."""
+"""Theory of generations of learners, for each parameter combination at its P/N and rounded fraction of true labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def solve(scenario: Generations, cells: Sequence[GenerationsCell]) -> Iterator[C
 
 
 def solve_line(scenario: Generations, cells: Sequence[GenerationsCell]) -> Iterator[CellVariables]:
-    """Solve theory for a dense line, at alpha and the share of true labels without rounding."""
+    """Solve theory for a dense line, at alpha and the fraction of true labels without rounding."""
     recorded = tuple(scenario.generations)
     return (_solve_chain(cell, cell.real, cell.alpha, recorded) for cell in cells)
 

@@ -61,7 +61,7 @@ def average_rule(rule: Rule, length: float, y: float, flip: float) -> RuleAverag
 
     >>> from statmech.students.rules import Hebb
     >>> [round(float(part), 9) for part in average_rule(Hebb(), 1.0, 0.4, 0.1)]
-    [0.382993045, 0.638307649, 1.0]
+    [0.382984589, 0.638307649, 1.0]
     """
     R, sin = 1 - y, np.sqrt(y * (2 - y))
     cotangent = R / sin
