@@ -60,6 +60,7 @@ FURTHER = {  # values beyond those of the small config of a figure, by the axis
     "start": ["informed", "uninformed"],
     "inputs": [],
     "resample": [{"share": 0.4}, {"share": 0.8}],
+    "real": [0.4, 0.7],
 }
 OTHER_VALUES = {  # of figures whose axes take others
     "activations": {"network": ["relu"]},
