@@ -107,17 +107,17 @@ def _make_axes(description: FigureDescription) -> tuple[Figure, list[Axes]]:
 def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
     """Draw the curves, lines and marks of one panel, and label its axes."""
     ax.set(**{f"{axis}scale": "log" for axis in panel.log})
-    x_values = np.unique([x for curve in panel.curves for x in curve.curve.x])
-    if "x" in panel.log and x_values.size == 1 and x_values[0] > 0:  # Matplotlib would choose two equal limits
-        ax.set_xlim(x_values[0] / 2, x_values[0] * 2)
+    x_values = {x for curve in panel.curves for x in curve.curve.x} if "x" in panel.log else set()
+    if len(x_values) == 1 and (x := x_values.pop()) > 0:  # Matplotlib would choose two equal limits
+        ax.set_xlim(x / 2, 2 * x)
     for curve in panel.curves:
         _draw_curve(ax, curve, panel.log)
+    for line in panel.lines:
+        _draw_line(ax, line)
     for mark in panel.marks:
         ax.plot(mark.x, mark.y, **mark.style)
     if panel.x_ticks is not None:
         ax.set_xticks(*(part for part in panel.x_ticks if part is not None))
-    for line in panel.lines:
-        _draw_line(ax, line)
     for axis, (low, high) in panel.limits.items():
         ax.set(**{f"{axis}lim": (low, high)})
     panels.set_log_axes(ax, panel.log)
@@ -142,9 +142,10 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
 def _draw_line(ax: Axes, line: DrawnLine) -> None:
     if line.x is not None and line.y is not None:
         ax.plot(line.x, line.y, **{"zorder": 1.5, **line.style})
-        shown = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
-        if line.text and shown.size:
-            panels.annotate_line_end(ax, float(line.x[shown[-1]]), float(line.y[shown[-1]]), line.text)
+        finite_indices = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
+        if line.text and finite_indices.size:
+            last = finite_indices[-1]
+            panels.annotate_line_end(ax, float(line.x[last]), float(line.y[last]), line.text)
     else:
         panels.draw_guide(ax, x=line.x, y=line.y, text=line.text, **line.style)
 

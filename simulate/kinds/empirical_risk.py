@@ -96,7 +96,7 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
         if cell.resample:
             values = self._simulate_ensemble(cell, data, lam, seed)
         else:
-            problem, separated, minimum = self._fit_student(cell, data, lam)
+            problem, separated, minimum = fit_student(cell, data, lam, self.scenario.solver)
             values = measure_student(cell, data, problem, minimum, lam)
             if cell.teacher.labels:
                 values["separable"] = is_separable(problem, separated, minimum, cell.inputs.isotropic)
@@ -106,19 +106,13 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
             )
         return {name: value for name, value in values.items() if name in self.scenario.variables}
 
-    def _fit_student(self, cell: RiskCell, data: TeacherData, lam: float) -> tuple[Problem, Separation | None, Minimum]:
-        """Minimise the risk of one student on these examples."""
-        problem = make_risk_problem(cell, data, lam)
-        separated = find_separation(problem.B) if cell.teacher.labels and lam == 0 else None
-        return problem, separated, minimise_risk(problem, separated, lam, self.scenario.solver)
-
     def _simulate_ensemble(self, cell: RiskCell, data: TeacherData, lam: float, seed: int) -> dict[str, float]:
         """Fit the students of an ensemble to their parts of the examples, and return means and ensemble variables."""
         students, weights = list[dict[str, float]](), list[np.ndarray]()
         for student in range(cell.K):
             rows = draw_learnt_examples(cell, self.scenario.key, seed, student)
             part = data._replace(X=data.X[rows], y=data.y[rows])
-            problem, _, minimum = self._fit_student(cell, part, lam)
+            problem, _, minimum = fit_student(cell, part, lam, self.scenario.solver)
             students.append(measure_student(cell, part, problem, minimum, lam))
             weights.append(minimum.w)
         values = average_over_students(students)
@@ -140,6 +134,15 @@ class Simulator(PenalisedFitSimulator[RiskCell]):
         """
         ensemble = cell.num_learnt_examples * cell.N + cell.K * cell.N if cell.resample else 0
         return 8.0 * (3 * (cell.P * cell.N + min(cell.P, cell.N) ** 2) + ensemble)
+
+
+def fit_student(
+    cell: RiskCell, data: TeacherData, lam: float, solver: str = "minimise"
+) -> tuple[Problem, Separation | None, Minimum]:
+    """Minimise the risk of one student on these examples, and return the separation of labels at lam = 0."""
+    problem = make_risk_problem(cell, data, lam)
+    separated = find_separation(problem.B) if cell.teacher.labels and lam == 0 else None
+    return problem, separated, minimise_risk(problem, separated, lam, solver)
 
 
 def make_risk_problem(cell: RiskCell, data: TeacherData, lam: float) -> Problem:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulate.convex.minimisation_and_separability import find_separation, is_separable, minimise_risk
+from simulate.convex.minimisation_and_separability import is_separable
 from simulate.convex.training_data import (
     INPUT_STREAM,
     OUTPUT_STREAM,
@@ -17,7 +17,7 @@ from simulate.convex.training_data import (
     make_random_stream,
 )
 from simulate.execution.work_units import ConvexFitSimulator
-from simulate.kinds.empirical_risk import make_risk_problem, measure_student
+from simulate.kinds.empirical_risk import fit_student, measure_student
 from statmech.kinds.risk_generations import Generations, GenerationsCell
 
 
@@ -34,9 +34,7 @@ class Simulator(ConvexFitSimulator[GenerationsCell]):
         results = {name: np.full(len(recorded), variable.missing) for name, variable in variables.items()}
         data = draw_teacher_data(cell, self.scenario.key, seed)
         for generation in range(recorded[-1] + 1):
-            problem = make_risk_problem(cell, data, lam)
-            separated = find_separation(problem.B) if lam == 0 else None
-            minimum = minimise_risk(problem, separated, lam)
+            problem, separated, minimum = fit_student(cell, data, lam)
             if generation in recorded:
                 values = measure_student(cell, data, problem, minimum, lam)
                 values["separable"] = is_separable(problem, separated, minimum)

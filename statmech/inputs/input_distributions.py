@@ -75,6 +75,11 @@ class Inputs(ABC):
     from_file: ClassVar[bool] = False  # True: `modes` reads a file, which may be missing
     cites: ClassVar[tuple[str, ...]] = ()  # bibliography keys of the papers
 
+    @property
+    def axis_label(self) -> str:
+        """The label of the distribution on a dataset axis."""
+        return format_inputs_label(self)
+
     @abstractmethod
     def draw(self, key: Array, M: int, N: int, table: Array) -> Array:
         """Draw M inputs (M, N) in float32 from a JAX key and the result of `table`.

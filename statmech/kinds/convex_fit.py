@@ -347,6 +347,18 @@ def make_penalty(values: dict[str, Any]) -> Penalty:
     return Penalty(values["l1_ratio"] if l1_ratio is None else l1_ratio)
 
 
+def make_missing_minimum_problem(loss: str, min_alpha: float, separable_items: str = "examples") -> Problem:
+    """Explain that a loss has no minimum at lam = 0 below alpha = `min_alpha`, or at any alpha if it is infinite.
+
+    >>> make_missing_minimum_problem("logistic", 2.0)[1]
+    "with lam = 0 the loss logistic has no minimum below alpha = 2: examples can be separated, and the student's \
+length diverges"
+    """
+    range_text = f"below alpha = {min_alpha:.6g}" if np.isfinite(min_alpha) else "at any alpha"
+    reason = f"{separable_items} can be separated, and the student's length diverges"
+    return ("lam",), f"with lam = 0 the loss {loss} has no minimum {range_text}: {reason}"
+
+
 def estimate_fit_seconds(loss: Loss, P: int, N: int, has_l1: bool = False) -> float:
     """Estimate the seconds to draw inputs, test separability and fit a convex loss."""
     smaller = min(N, P)

@@ -40,6 +40,7 @@ from statmech.kinds.convex_fit import (
     MinimisedLossAxis,
     PenalisedCell,
     estimate_fit_seconds,
+    make_missing_minimum_problem,
     make_teacher,
 )
 from statmech.kinds.online_perceptron import ONLINE_VARIABLES, StudentCountAxis
@@ -205,11 +206,7 @@ class Risk(LossFit):
             )
             learnt_fraction = values["resample"].share if self.has_ensembles else 1.0
             if values["alpha"] * learnt_fraction < min_alpha:
-                range_text = (
-                    f"below alpha = {min_alpha / learnt_fraction:.6g}" if np.isfinite(min_alpha) else "at any alpha"
-                )
-                reason = "examples can be separated, and the student's length diverges"
-                yield ("lam",), f"with lam = 0 the loss {values['loss']} has no minimum {range_text}: {reason}"
+                yield make_missing_minimum_problem(values["loss"], min_alpha / learnt_fraction)
                 return
 
     def _list_unpenalised_values(self) -> Iterator[dict[str, Any]]:

@@ -41,6 +41,7 @@ from statmech.kinds.convex_fit import (
     MinimisedLossAxis,
     PenalisedCell,
     estimate_fit_seconds,
+    make_missing_minimum_problem,
 )
 
 UNSUPPORTED_TEACHER_KEYS = ("teacher", *TEACHER_PARAMETER_KEYS, "weights", "rho")  # clusters have no teacher
@@ -133,12 +134,7 @@ class Clusters(ConvexFit):
             if find_minimiser_interval(setting.loss) is None:
                 min_alpha = compute_cluster_interpolation_threshold(setting.loss, setting.clusters, False)
                 if values["alpha"] < min_alpha:
-                    reason = "examples can be separated, and the student's length diverges"
-                    yield (
-                        ("lam",),
-                        f"with lam = 0 the loss {values['loss']} has no minimum below alpha = {min_alpha:.6g}: "
-                        f"{reason}",
-                    )
+                    yield make_missing_minimum_problem(values["loss"], min_alpha)
                     return
 
     @property

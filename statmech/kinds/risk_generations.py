@@ -36,6 +36,7 @@ from statmech.kinds.convex_fit import (
     LossFit,
     MinimisedLossAxis,
     estimate_fit_seconds,
+    make_missing_minimum_problem,
     make_teacher,
 )
 from statmech.kinds.empirical_risk import RiskCell
@@ -130,9 +131,7 @@ class Generations(LossFit):
             if values["real"] == 0 and self.generations[-1] > 0:
                 min_alpha = np.inf  # labels of a student have no noise
             if values["alpha"] < min_alpha:
-                range_text = f"below alpha = {min_alpha:.6g}" if np.isfinite(min_alpha) else "at any alpha"
-                reason = "labels can be separated, and the student's length diverges"
-                yield ("lam",), f"with lam = 0 the loss {values['loss']} has no minimum {range_text}: {reason}"
+                yield make_missing_minimum_problem(values["loss"], min_alpha, "labels")
                 return
 
     @property

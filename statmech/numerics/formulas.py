@@ -138,8 +138,8 @@ def _is_selection(node: ast.Call) -> bool:
 
 def _is_selected_value(keyword: ast.keyword) -> bool:
     """Return True if a keyword has a number or a word as its value."""
-    is_word = isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
-    return keyword.arg is not None and (isinstance(keyword.value, ast.Name) or is_word or _is_number(keyword.value))
+    is_text = isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
+    return keyword.arg is not None and (isinstance(keyword.value, ast.Name) or is_text or _is_number(keyword.value))
 
 
 def _read_selected_value(keyword: ast.keyword) -> Any:

@@ -21,9 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from statmech.errors import shorten_text
-from statmech.inputs.input_distributions import Inputs, format_inputs_label
 from statmech.keys.figure_key import Composition
-from statmech.keys.resampling import Resampling
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import is_axis
 from statmech.keys.variables import Variable
@@ -233,9 +231,7 @@ def _make_axis_label(value: Any) -> Any:
     """Return a value on an axis as a number, or as a text label."""
     if isinstance(value, str | Number):
         return value
-    if isinstance(value, Resampling):
-        return value.axis_label
-    return format_inputs_label(value) if isinstance(value, Inputs) else str(value)
+    return getattr(value, "axis_label", str(value))
 
 
 def make_coordinates(scenario: AbstractScenario, sizes: dict[str, int]) -> dict[str, Any]:

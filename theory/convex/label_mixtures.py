@@ -171,7 +171,7 @@ def solve_label_mixture(
     interval = find_minimiser_interval(equations.loss)
     if solution.residual[0] <= SOLUTION_RESIDUAL_TOL or interval is None:
         return _describe_minimum(equations, solution, equations.loss), solution.x
-    nearby = nearby + np.log(np.array([[1.0], [1.0], [1.0], [ZERO_LIMIT_START_LAMBDA]]))
+    nearby[-1] += np.log(ZERO_LIMIT_START_LAMBDA)
     limit = replace(equations, loss=interval)  # all examples reach the minimum of the loss, and V diverges
     solution = run_newton(limit, nearby, alphas, PenaltyPoint(no_l1, no_l1))
     state = _describe_minimum(limit, solution, equations.loss)
