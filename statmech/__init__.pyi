@@ -27,6 +27,7 @@ from .errors import StoreError as StoreError
 from .keys.initial_states import Start as Start
 from .kinds.bayes_inference import Inference as Inference
 from .kinds.empirical_risk import Risk as Risk
+from .kinds.fixed_length_network import FixedLengthNetwork as FixedLengthNetwork
 from .kinds.gradient_descent import Descent as Descent
 from .kinds.moving_teacher import MovingTeacher as MovingTeacher
 from .kinds.network import Network as Network

@@ -11,6 +11,7 @@ from statmech import (
     Boosting,
     Clusters,
     Descent,
+    FixedLengthNetwork,
     Generations,
     Inference,
     LabelledRows,
@@ -109,6 +110,18 @@ SMALL = {
     ),
     "loss_generations": Generations(
         loss=["square", "hinge"], generations=[0, 2], real=[0, 0.4], N=10, alpha=[1.0, 0.5], flip=[0, 0.1], seeds=3
+    ),
+    "network_length": FixedLengthNetwork(
+        network="hermite",
+        degree=3,
+        length="fixed",
+        teacher="wedge",
+        wedge_width=[1.1774100225154747, 1.2],
+        eta=[0.15, 0.25],
+        N=30,
+        until={"R": 0.5},
+        t=[0, 1],
+        seeds=6,
     ),
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),
 }

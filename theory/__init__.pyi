@@ -6,6 +6,7 @@ from .convex.best_lambda import best_lambda as best_lambda
 from .convex.thresholds import l1_recovery as l1_recovery
 from .convex.thresholds import separability as separability
 from .convex.thresholds import transitions as transitions
+from .networks.hitting_times import hitting_time as hitting_time
 from .networks.plateaus_and_critical_rate import critical_rate as critical_rate
 from .networks.plateaus_and_critical_rate import escape as escape
 from .networks.plateaus_and_critical_rate import plateau as plateau

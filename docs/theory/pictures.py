@@ -27,6 +27,7 @@ from statmech.classification.stopping_boundaries import (
 from statmech.students.rules import RULES
 from theory.classification.boosting import bound_stages, bound_training_error, guaranteed_advantage
 from theory.control.optimal_controls import compute_best_rates
+from theory.networks.hitting_times import compute_explosion_time, find_best_universal_strength
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -262,6 +263,29 @@ def networks() -> Figure:
     right.plot(solved.t, solved.eps_g, color=CURVE_COLOURS[0])
     right.axhline(plateau.eps_g, color="#888888", linestyle=":", linewidth=0.8, label="plateau")
     right.set(xlabel="$t$ (examples / $N$)", ylabel=r"$\epsilon_g$", yscale="log")
+    set_log_ticks(right.yaxis)
+    right.legend()
+    return figure
+
+
+@apply_style
+def hard_directions() -> Figure:
+    """The distribution of the search time at three N, and its mean against the learning rate for two exponents."""
+    figure, left, right = _panels()
+    wedge = {"network": {"hermite": 3}, "length": "fixed", "teacher": "wedge", "until": {"R": 0.5}}
+    fractions = np.linspace(0, 4, 41)
+    for index, N in enumerate((30, 100, 10_000)):
+        time = theory.hitting_time(statmech.FixedLengthNetwork(**wedge, eta="best", N=N))
+        label, colour = f"$N = {N}$", CURVE_COLOURS[index]
+        left.plot(fractions, time.survival(fractions * time.limit * N), DASHES[index], color=colour, label=label)
+    left.set(xlabel=r"$t$ / limit of $\langle t\rangle$", ylabel="runs that still search", yscale="log")
+    left.legend()
+    for index, k in enumerate((3, 4)):
+        best = find_best_universal_strength(k)
+        strengths = best * np.geomspace(0.6, 8, 40)
+        costs = np.array([a * a * compute_explosion_time(k, a)[0] for a in strengths])
+        right.plot(best / strengths, costs / costs.min(), DASHES[index], color=CURVE_COLOURS[index], label=f"$k = {k}$")
+    right.set(xlabel=r"$\eta/\eta_\mathrm{best}$", ylabel="examples / minimum", yscale="log")
     set_log_ticks(right.yaxis)
     right.legend()
     return figure

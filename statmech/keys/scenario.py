@@ -82,6 +82,7 @@ SCENARIOS_BY_KEY_PAIR: MutableMapping[tuple[str, str], type[AbstractScenario]] =
         ("rule", "moving_teacher"): "kinds.moving_teacher:MovingTeacher",
         ("network", "tasks"): "kinds.network_tasks:NetworkTasks",
         ("loss", "generations"): "kinds.risk_generations:Generations",
+        ("network", "length"): "kinds.fixed_length_network:FixedLengthNetwork",
     }
 )
 

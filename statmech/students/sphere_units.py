@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +19,10 @@ from statmech.students.activations import ACTIVATIONS, Activation
 from statmech.students.label_teachers import EdgeLabels
 
 MAX_HERMITE_DEGREE = 6
+MAX_SIGNAL_ORDER = 12  # Hermite coefficients of higher order are not searched
+MAX_OUTPUT_ORDER = 40
+MAX_COSINE = 1 - 1e-12
+SIGNAL_TOL = 1e-9  # smaller coefficients are 0: edges have ten digits
 HERMITE_NODES = 32  # exact for polynomials up to degree 63
 FIELD_RANGE, FIELD_PANELS, NODES_PER_PANEL = 12.0, 12, 20
 
@@ -28,7 +33,7 @@ class HermiteUnit(Activation):
 
     label = "Hermite"
     equation = r"g(h) = \mathrm{He}_k(h)/\sqrt{k!}"
-    degree: int = parameter(3, "degree of the Hermite polynomial", symbol="$k$", at_least=1, at_most=MAX_HERMITE_DEGREE)
+    degree: int = parameter(3, "degree of the Hermite polynomial", at_least=1, at_most=MAX_HERMITE_DEGREE)
 
     def both(self, x: Array) -> tuple[Array, Array]:  # style: ok
         lower, value = 0.0 * x, 1.0 + 0.0 * x
@@ -64,6 +69,28 @@ class LearningTask:
     noise: float = 0.0  # standard deviation of the noise of outputs
     trial: float | None = None  # learning rate of the trial step on the same example, None without such a step
 
+    @cached_property
+    def signal_terms(self) -> np.ndarray:
+        r"""Products of Hermite coefficients of label and unit.
+
+        Without trial steps they are the coefficients of the powers of R in :math:`C(R)/(1-R^2)`.
+        """
+        assert self.teacher is not None
+        h, weight = make_field_rule(self.unit.kinks)
+        slope = weight * self.unit.both(h)[1]
+        hermite = np.polynomial.hermite_e.hermevander(h, MAX_SIGNAL_ORDER - 1)
+        norms = np.sqrt([math.factorial(k) for k in range(1, MAX_SIGNAL_ORDER + 1)])
+        factorials = np.array([float(math.factorial(k)) for k in range(MAX_SIGNAL_ORDER)])
+        label = self.teacher.hermite_coefficients(MAX_SIGNAL_ORDER + 1)[1:]
+        terms: np.ndarray = (1 - 2 * self.flip) * self.v * (slope @ hermite) / factorials * norms * label
+        return terms
+
+    @property
+    def squared_change(self) -> float:
+        """Mean square of the slope of g."""
+        h, weight = make_field_rule(self.unit.kinks)
+        return float(weight @ self.unit.both(h)[1] ** 2)
+
     def compute_change(self, y: Array, h: Array, squared_input: Array | float = 1.0) -> Array:
         """Return the factor f of a step J + eta f x, for the teacher's label or output y.
 
@@ -87,12 +114,23 @@ class LearningTask:
         """Return the mean squared error over 2 of students with cosines R (n,), without noise and flips."""
         h, weight = make_field_rule(self.unit.kinks)
         g = self.v * self.unit.both(h)[0]
-        R = np.clip(R, -1 + 1e-12, 1 - 1e-12)[:, None]
         if self.teacher:
-            return (1 + g * g - 2 * g * self.teacher.conditional_moments(h, R)[0]) @ weight / 2
-        v, chance = np.polynomial.hermite_e.hermegauss(HERMITE_NODES)
-        outputs = self.unit.both(R[..., None] * h[:, None] + np.sqrt(1 - R * R)[..., None] * v)[0]
-        return ((outputs - g[:, None]) ** 2 @ (chance / chance.sum())) @ weight / 2
+            R = np.clip(R, -MAX_COSINE, MAX_COSINE)[:, None]
+            # a matrix product would depend on the number of students in its last bits
+            return np.sum((1 + g * g - 2 * g * self.teacher.conditional_moments(h, R)[0]) * weight, axis=1) / 2
+        hermite = np.polynomial.hermite_e.hermevander(h, MAX_OUTPUT_ORDER)
+        squares = ((weight * g) @ hermite) ** 2 / [math.factorial(k) for k in range(MAX_OUTPUT_ORDER + 1)]
+        return weight @ g**2 - self.v * np.polynomial.polynomial.polyval(R, squares)
+
+    @cached_property
+    def is_even(self) -> bool:
+        """True if R and -R are equivalent, for instance for even labels and an even unit."""
+        if self.teacher and self.trial is None:
+            terms = np.abs(self.signal_terms) > SIGNAL_TOL
+            return bool(terms.any() and not terms[::2].any())
+        h = make_field_rule(self.unit.kinks)[0]
+        values = [self.unit.both(h)[0], self.teacher.label(h) if self.teacher else h * 0]
+        return all(np.allclose(value, value[::-1]) for value in values)
 
 
 def make_field_rule(kinks: tuple[float, ...] = ()) -> tuple[np.ndarray, np.ndarray]:

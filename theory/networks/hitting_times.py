@@ -1,13 +1,13 @@
 r"""Hitting times of one unit on the sphere, until it finds its teacher: distributions and limits.
 
 The cosine R of a unit is first the cosine of a random direction, and then a diffusion with the drift A and the variance
-D of `theory.networks.sphere_steps`. The moments of the first time t with :math:`R > R_*` solve
+D of `theory.networks.sphere_steps`. The mean and the mean square of the first time t with :math:`R > R_*` solve
 
 .. math:: A m_1' + \tfrac12D m_1'' = -1, \qquad A m_2' + \tfrac12D m_2'' = -2m_1, \qquad m(R_*) = 0,
 
 by collocation for :math:`G = -m'` panel by panel, which never forms :math:`e^{\int 2A/D}`. The left end is an entrance,
-or for even exponents a mirror at R = 0. The survival probability solves the backward equation, on finite volumes (Scharfetter
-& Gummel 1969) and with Talbot's inversion of its Laplace transform.
+or for even exponents a mirror at R = 0. The survival probability solves the backward equation, on finite volumes
+(Scharfetter & Gummel 1969) and with Talbot's inversion of its Laplace transform.
 
 **Limits.** For the exponent :math:`k\ge3` and :math:`\eta = \eta_0N^{1-k/2}`, :math:`z\propto\sqrt N R` has the
 universal equation
@@ -29,6 +29,8 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from statmech.errors import ScenarioError
+from statmech.kinds.fixed_length_network import BEST_RATE_KEYWORD, FixedLengthCell, FixedLengthNetwork
 from statmech.numerics.gaussian import make_composite_rule, normal_density
 from statmech.students.sphere_units import LearningTask
 from theory.networks.sphere_steps import SearchCoefficients, SearchEquations, compute_search_coefficients
@@ -42,6 +44,7 @@ START_VOLUMES, PATH_VOLUMES = 2400, 1200
 TALBOT_NODES = 32
 MEAN_LOG_SQUARED_NORMAL = -np.euler_gamma - math.log(2)  # mean of ln(xi^2), xi ~ N(0, 1)
 LOG_SQUARED_NORMAL_STD = math.pi / math.sqrt(2)
+DEFAULT_THRESHOLD = 0.5  # for the best rate of records without a threshold
 MAX_BARRIER = 600.0  # the mean time is above its exponential function
 MIN_UNIVERSAL_A, MAX_UNIVERSAL_A = 1e-3, 10.0  # range of the search for the best rate
 DriftAndVariance = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -49,7 +52,7 @@ DriftAndVariance = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class PassageMoments:
-    """First and second moments of the time to the right end, at nodes with quadrature weights, all of shape (n,)."""
+    """Mean and mean square of the time to the right end, at nodes with quadrature weights, all of shape (n,)."""
 
     nodes: np.ndarray
     weights: np.ndarray
@@ -57,15 +60,15 @@ class PassageMoments:
     second: np.ndarray
 
     def average(self, density: np.ndarray) -> tuple[float, float]:
-        """Return the mean and the second moment for starts with this density (n,), normalised here."""
+        """Return the mean and the mean square for starts with this density (n,), normalised here."""
         chance = self.weights * density / (self.weights @ density)
         return float(chance @ self.first), float(chance @ self.second)
 
 
 def solve_passage_moments(compute_drift_and_variance: DriftAndVariance, edges: np.ndarray) -> PassageMoments:
-    """Solve for the moments of the time until a diffusion passes the last of these panel edges (p + 1,).
+    """Solve for mean and mean square of the time until a diffusion passes the last of these panel edges (p + 1,).
 
-    The derivative of the moments vanishes at the first edge.
+    Their derivatives vanish at the first edge.
 
     >>> brownian = lambda x: (0 * x, 1 + 0 * x)
     >>> solved = solve_passage_moments(brownian, np.linspace(0, 1, 5))
@@ -80,7 +83,7 @@ def solve_passage_moments(compute_drift_and_variance: DriftAndVariance, edges: n
     inverses = np.linalg.inv(np.eye(PANEL_NODES) + half_widths[..., None] * integrals * decay[:, None])
 
     def solve(weighted_source: np.ndarray) -> np.ndarray:
-        """Return the moment with this source at all points (p, n)."""
+        """Return the solution with this source at all points (p, n)."""
         particular = np.einsum("pij,pj->pi", inverses, half_widths * (weighted_source @ integrals.T))
         homogeneous = inverses.sum(2)
         gained = half_widths[:, 0] * ((weighted_source - decay * particular) @ weights)
@@ -161,6 +164,7 @@ def find_best_universal_strength(k: int, start_variance: float = 1.0) -> float:
     )
 
 
+@cache
 def compute_best_rate(task: LearningTask, N: float, target: float) -> float:
     """Return the learning rate that finds the teacher fastest for large N.
 
@@ -318,7 +322,7 @@ class HittingTime:
         >>> from statmech.students.sphere_units import HermiteUnit
         >>> time = HittingTime(LearningTask(HermiteUnit(3), make_wedge()), 0.19274, 100, 0.5)
         >>> round(float(time.survival(time.mean)), 3)
-        0.367
+        0.369
         """
         return invert_survival(*self._backward_equation, np.asarray(t, float))
 
@@ -376,3 +380,55 @@ def invert_survival(bands: np.ndarray, chance: np.ndarray, t: np.ndarray) -> np.
                 total += 2 / TALBOT_NODES * (np.exp(z * t[index]) * dz * transform).imag
             survival[index] = total
     return survival
+
+
+def get_cell_hitting_time(cell: FixedLengthCell) -> HittingTime:
+    """Return the hitting time of a cell with a threshold, cached."""
+    assert cell.target is not None  # true for every cell with a threshold
+    eta = get_cell_best_rate(cell) if cell.eta == BEST_RATE_KEYWORD else cell.rate
+    return _make_hitting_time(cell.task, eta, cell.N, cell.target)
+
+
+def get_cell_best_rate(cell: FixedLengthCell) -> float:
+    """Return the learning rate of the fastest search, for the threshold of a cell or without one for R = 1/2."""
+    return compute_best_rate(cell.task, cell.N, DEFAULT_THRESHOLD if cell.target is None else cell.target)
+
+
+_make_hitting_time = cache(HittingTime)
+
+
+def hitting_time(network: FixedLengthNetwork) -> HittingTime:
+    """Predict the time until a unit of fixed length passes the threshold of its config.
+
+    Parameters
+    ----------
+    network : FixedLengthNetwork
+        A network with a threshold and a single value of every key.
+
+    Returns
+    -------
+    HittingTime
+        `mean` and `std` in units of t, `survival(t)`, the `limit` for large N, the `exponent` and `best_eta`.
+
+    Raises
+    ------
+    ScenarioError
+        For axes, without `until`, and with trial steps.
+
+    Examples
+    --------
+    >>> from statmech import FixedLengthNetwork
+    >>> network = FixedLengthNetwork(
+    ...     network={"hermite": 3}, length="fixed", teacher="wedge", flip=0.1, eta=0.1, N=100, until={"R": 0.5}
+    ... )
+    >>> time = hitting_time(network)
+    >>> round(time.mean, 7), round(time.std, 7), time.exponent
+    (441.4885394, 396.0968049, 3)
+    """
+    if network.shape:
+        raise ScenarioError(
+            [((next(iter(network.shape)),), "hitting times are predicted for single values of all keys")]
+        )
+    if network.unsolved:
+        raise ScenarioError([((), network.unsolved)])
+    return get_cell_hitting_time(next(iter(network.cells())))

@@ -1,4 +1,4 @@
-r"""Moments of the steps of one unit on the sphere, and the coefficients that decide how it finds its teacher.
+r"""Averages over the steps of one unit on the sphere, and the coefficients that decide how it finds its teacher.
 
 The cosine R of a student with its teacher is a Markov chain. With :math:`u = Rh + \sqrt{1-R^2}\,v` and the change f of
 a step, its drift and variance per unit of t are
@@ -33,7 +33,7 @@ ROUNDING_TOL = 1e-13
 
 @dataclass(frozen=True)
 class ChangeMoments:
-    """Moments C, F, V and X of a step at cosines R (n,), each of shape (n,)."""
+    """Averages C, F, V and X of a step at cosines R (n,), each of shape (n,)."""
 
     C: np.ndarray
     F: np.ndarray
@@ -42,12 +42,12 @@ class ChangeMoments:
 
 
 def compute_change_moments(task: LearningTask, R: np.ndarray) -> ChangeMoments:
-    """Compute the moments of a step at cosines R (n,), with a squared input length of 1.
+    """Compute the averages of a step at cosines R (n,), with a squared input length of 1.
 
     >>> from statmech.students.label_teachers import make_wedge
     >>> from statmech.students.sphere_units import HermiteUnit
-    >>> moments = compute_change_moments(LearningTask(HermiteUnit(3), make_wedge()), np.array([0.5]))
-    >>> [round(float(part[0]), 6) for part in (moments.C, moments.F)]
+    >>> averages = compute_change_moments(LearningTask(HermiteUnit(3), make_wedge()), np.array([0.5]))
+    >>> [round(float(part[0]), 6) for part in (averages.C, averages.F)]
     [0.254005, 3.0]
     """
     s = np.sqrt(1 - R * R)
@@ -81,7 +81,7 @@ def _tabulate_output_changes(task: LearningTask, R: np.ndarray) -> tuple[np.ndar
 
 @dataclass(frozen=True)
 class SearchEquations:
-    """Drift and variance of the cosine R between two cosines, with moments interpolated by Chebyshev polynomials."""
+    """Drift and variance of the cosine R between two cosines, with averages interpolated by Chebyshev polynomials."""
 
     task: LearningTask
     eta: float
@@ -91,7 +91,7 @@ class SearchEquations:
 
     @cached_property
     def compute_moments(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Function that interpolates the moments C, F, V and X (4, ...) at cosines (...)."""
+        """Function that interpolates the averages C, F, V and X (4, ...) at cosines (...)."""
         nodes = np.cos(np.pi * (np.arange(INTERPOLATION_NODES) + 0.5) / INTERPOLATION_NODES)
         R = (self.left + self.right + (self.right - self.left) * nodes) / 2
         moments = compute_change_moments(self.task, R)
@@ -126,7 +126,7 @@ class SearchCoefficients:
 
 
 def compute_search_coefficients(task: LearningTask) -> SearchCoefficients:
-    """Compute the information exponent of a task, and the moments at R = 0."""
+    """Compute the information exponent of a task, and the averages at R = 0."""
     nodes = np.cos(np.pi * (np.arange(TAYLOR_NODES) + 0.5) / TAYLOR_NODES)
     C = compute_change_moments(task, TAYLOR_RADIUS * nodes).C
     chebyshev = np.polynomial.chebyshev.chebfit(nodes, C, TAYLOR_NODES - 1)
