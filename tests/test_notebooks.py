@@ -23,6 +23,7 @@ KINDS = {
     "early_stopping": "statmech.Descent(",
     "sparse_boosting": "statmech.Boosting(",
     "network_plateau": "statmech.Network(",
+    "hard_directions": "statmech.FixedLengthNetwork(",
     "convex_losses": "statmech.Risk(",
     "inference": "statmech.Inference(",
 }
