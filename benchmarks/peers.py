@@ -65,7 +65,8 @@ from simulate.kinds.empirical_risk import make_risk_problem
 from simulate.learners import AdaTron, MinOver
 from simulate.online import gram_engine as gram
 from simulate.online import networks as network_kernels
-from statmech import Descent, Inference, Network, NetworkTasks, Risk, Scenario
+from simulate.online.fixed_length_engine import simulate_runs
+from statmech import Descent, FixedLengthNetwork, Inference, Network, NetworkTasks, Risk, Scenario
 from statmech.keys.initial_states import StudentUnits
 from statmech.kinds.network import NetworkCell
 from statmech.kinds.selection_and_vocabulary import scenario_from
@@ -76,6 +77,7 @@ from theory.control.control_gradients import ControlBounds, compute_cost_and_gra
 from theory.control.controlled_equations import make_control_problem
 from theory.convex.bayes_optimal import bayes_overlap
 from theory.networks import several_tasks
+from theory.networks.hitting_times import HittingTime
 
 ROOT = Path(__file__).parent.parent
 SCALES = {"ns": 1e9, "us": 1e6, "ms": 1e3}  # of seconds
@@ -120,6 +122,7 @@ def simulate_steps(tiny: bool, _: Path) -> Iterator[Row]:
     )
     yield Row("perceptron rule, K = 1, N = 1,000", "us per step", one, {"NumPy": loop, **torch})
     yield Row("erf network 2-2, N = 784", "us per step", net, {"NumPy": erf, **nn2pp})
+    yield from compare_fixed_length(tiny, one)
     N, steps, few = (200, 48, 10) if tiny else (10_000, 4_992, 400)
     given = {"tasks": 2, "overlap": 0.5, "M": 1, "K": 2, "N": N, "eta_v": 1, "switch": 0.5, "t": [1]}
     [cell] = NetworkTasks(network="erf", **given).cells()
@@ -128,6 +131,35 @@ def simulate_steps(tiny: bool, _: Path) -> Iterator[Row]:
     if programs.TASKS in os.environ:
         theirs["teacher_student_dynamics"] = Side(partial(programs.step_two_tasks, N, few), reports=True)
     yield Row(f"two erf units, two tasks, N = {N:,}", "us per step", chain, theirs)
+
+
+def compare_fixed_length(tiny: bool, perceptron: Side) -> Iterator[Row]:
+    """Yield a step of the chain of a unit of fixed length over one of a perceptron, and a hitting time by quadrature.
+
+    The reference of the hitting time is 0.1 s: the ratio is the number of hitting times in this time.
+    """
+    wedge = {"network": "hermite", "length": "fixed", "teacher": "wedge", "eta": 0.061, "N": 1_000}
+    steps = 64 if tiny else 19_968
+    scenario = FixedLengthNetwork(**wedge, until={"R": 0.5}, t=[steps / 1_000], seeds=64)
+    [cell] = scenario.cells()
+    numbers = {"num_runs": 64, "recorded_steps": np.array([steps]), "max_steps": steps}
+    numbers |= {"eta": 0.061, "N": 1_000, "target": None, "is_even": False, "key": make_key_data(0)}
+
+    def simulate_chain() -> None:
+        with jax.enable_x64(True):
+            simulate_runs(cell.task, **numbers)
+
+    chain = Side(simulate_chain, steps * 64)
+    yield Row("He3 unit of fixed length, N = 1,000", "us per step", chain, {"perceptron of statmech": perceptron})
+    quadrature = Side(lambda: str(HittingTime(cell.task, 0.061, 1_000, 0.5).std))
+    yield Row("hitting time by quadrature", "ms", quadrature, {"0.1 s": Side(partial(sleep_busily, 0.1))})
+
+
+def sleep_busily(seconds: float) -> None:
+    """Use the processor for this number of seconds."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 def run_chain(task: Any, steps: int) -> None:
