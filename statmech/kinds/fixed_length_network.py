@@ -86,8 +86,9 @@ SEARCH_THEORY_VARIABLES = {
     ),
     "t_until_limit": Variable(
         (),
-        "limit of t/N^(k-2) for the exponent k >= 3, of t - ln(N)/(2 lambda) for k = 2, of t for k = 1",
+        "time of passage for large N, proportional to N^(k-2) for the exponent k >= 3, and growing as ln N for k = 2",
         r"$t_\infty$",
+        attrs=FIRST_PASSAGE_ATTRIBUTES,
         role="detail",
     ),
     "exponent": Variable((), "information exponent", r"$k^*$", role="detail"),
@@ -258,7 +259,16 @@ class FixedLengthNetwork(AbstractScenario):
     KINDS: ClassVar = cast(dict[str, type], SPHERE_UNITS)
     FURTHER_CLASS_CHOICES: ClassVar = {"teacher": FIXED_LENGTH_TEACHERS}
     AXES: ClassVar = ("network", "teacher", PARAMETERS, "w", "error", "flip", "noise", "trial_eta", "eta", "N")
-    OMITTED_DEFAULTS: ClassVar = {"w": 1.0, "noise": 0.0, "trial_eta": 0.0, "edges": None, "t": None, "until": None}
+    OMITTED_DEFAULTS: ClassVar = {
+        "M": 1,
+        "K": 1,
+        "w": 1.0,
+        "noise": 0.0,
+        "trial_eta": 0.0,
+        "edges": None,
+        "t": None,
+        "until": None,
+    }
     TITLE: ClassVar = "networks of fixed length"
     CITES: ClassVar = ("benarous2021", "watkin1992", "arnaboldi2024")
     USUAL_X_KEY: ClassVar = "N"

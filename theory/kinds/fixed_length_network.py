@@ -18,12 +18,12 @@ def solve(scenario: FixedLengthNetwork, cells: Sequence[FixedLengthCell]) -> Ite
 
 
 def _compute_variables(cell: FixedLengthCell) -> dict[str, np.ndarray]:
-    """Return the mean, standard deviation and limit of the time of passage, the exponent and the best rate."""
+    """Return the time of passage, its standard deviation and its law for large N, the exponent and the best rate."""
     time = get_cell_hitting_time(cell)
     values = {
         "t_until": time.mean,
         "t_until_std": time.std,
-        "t_until_limit": time.limit,
+        "t_until_limit": time.asymptote,
         "exponent": time.exponent,
         "eta_best": time.best_eta,
     }

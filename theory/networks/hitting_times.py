@@ -169,20 +169,23 @@ def compute_best_rate(task: LearningTask, N: float, target: float) -> float:
     """Return the learning rate that finds the teacher fastest for large N.
 
     For k >= 3 it scales as N^(1-k/2). For k = 2 it maximises the growth rate, and for k = 1 it minimises the time
-    without noise.
+    without noise. It is NaN if R = 0 is a trap for k = 1.
     """
     coefficients = compute_search_coefficients(task)
-    k, C, F, V = coefficients.exponent, coefficients.C, coefficients.F, coefficients.V
+    k, F, V = coefficients.exponent, coefficients.F, coefficients.V
     if k >= 3:
         a = find_best_universal_strength(k, F / V)
-        return C / (a * F) * (V / F) ** (k / 2 - 1) * N ** (1 - k / 2)
+        return coefficients.C / (a * F) * (V / F) ** (k / 2 - 1) * N ** (1 - k / 2)
     if k == 2:
-        return C / F
+        return coefficients.C / F
     from scipy.optimize import minimize_scalar  # slow to import
 
     equations = SearchEquations(task, 1.0, math.inf, 0.0, target)
     R = np.linspace(0.0, target, 400)[1:]
-    largest = float(np.min(2 * equations.compute_moments(R)[0] / (R * equations.compute_moments(R)[1])))
+    C, F = equations.compute_moments(R)[:2]
+    largest = float(np.min(2 * C / (R * F)))
+    if largest <= 0:
+        return math.nan  # R = 0 is a trap at every rate
     return float(
         minimize_scalar(
             lambda eta: _integrate_path(SearchEquations(task, eta, math.inf, 0.0, target)),
@@ -282,6 +285,13 @@ class HittingTime:
     def limit(self) -> float:
         """Limit of the mean of t/N^(k-2) for k >= 3, of t - ln N/(2 lambda) for k = 2, of t for k = 1."""
         return self._limit_mean_and_std[0]
+
+    @property
+    def asymptote(self) -> float:
+        """Mean time for large N: N^(k-2) times the limit for k >= 3, the limit plus ln(N)/(2 lambda) for k = 2."""
+        if self.exponent == 2:
+            return self.limit + math.log(self.N) / (2 * self.growth_rate)
+        return float(self.limit * self.N ** max(self.exponent - 2, 0))
 
     @property
     def limit_std(self) -> float:
