@@ -56,6 +56,7 @@ FURTHER = {  # values beyond those of the small config of a figure, by the axis
     "theta": [300, 1000],
     "budget": [100, 200],
     "discount": [0.3, 0.6],
+    "wedge_width": [1.05, 1.13],
     "protocol": [{"replay": 0.2}, {"replay": 0.7}],
     "start": ["informed", "uninformed"],
     "inputs": [],
