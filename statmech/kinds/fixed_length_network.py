@@ -148,6 +148,12 @@ def _check_is_sign(value: float) -> float:
     return value
 
 
+def _make_section_schema(**required: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of a section with a required key, and the weight w of a teacher."""
+    properties = {**required, "w": {"enum": [1, -1]}}
+    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
+
+
 class PassageThreshold(ConfigSection):
     """The cosine R that ends a run."""
 
@@ -184,6 +190,13 @@ RateAxis = Annotated[
         is_single_value=lambda value: isinstance(value, Mapping) and "power" in value,
     ),
 ]
+SECTION_SCHEMAS: dict[str, list[dict[str, Any]]] = {
+    "network": [_make_section_schema(hermite={"type": "integer"})],
+    "teacher": [
+        _make_section_schema(edges={"type": "array", "items": {"type": "number"}}),
+        _make_section_schema(wedge={"type": "number"}),
+    ],
+}
 EdgeList = Annotated[tuple[Number, ...], Field(min_length=1, max_length=64), make_increasing_validator("edges")]
 OneUnit = Annotated[Whole, Field(ge=1, le=1)]
 
@@ -340,6 +353,13 @@ class FixedLengthNetwork(AbstractScenario):
         """Expand sections of the unit and the teacher to keys, before the conversion of all keys."""
         fields: dict[str, Any] = super()._convert_config_to_fields(expand_unit_sections(config))  # type: ignore[operator]
         return fields
+
+    @classmethod
+    def make_schema(cls) -> dict[str, Any]:
+        schema = super().make_schema()
+        for name, section in SECTION_SCHEMAS.items():
+            schema["properties"][name]["anyOf"] += section
+        return schema
 
     def _find_problems(self) -> Iterator[Problem]:
         if self.until is None and self.t is None:
