@@ -16,10 +16,12 @@ import matplotlib.style
 import numpy as np
 from cycler import cycler
 from matplotlib.axis import YAxis
+from matplotlib.colors import to_hex
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
+from figures.contrast import LINE_CONTRAST, make_legible
 from statmech.convex.losses import LOSSES
 from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS
 from statmech.errors import ConfigError, format_unknown_name
@@ -37,11 +39,14 @@ if TYPE_CHECKING:
 COLUMN_WIDTH, PAGE_WIDTH = 3.375, 6.75  # inches
 DATA_OUTSIDE_AXES_GID = "outside"  # marks an arrow or a line that points to data outside the axes
 NO_LEGEND_GID = "aid"  # marks artists without a legend entry: guides to the eye, points that are named by their row
-CURVE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe & Ito
+CURVE_COLOURS = (  # Okabe & Ito, but ochre and violet instead of orange and sky blue, which are too light on white
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#806000", "#9166DD", "#000000"),
+)
 CURVE_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 CURVE_DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3)))
 THEORY_COLOUR = "0.25"  # one grey line for points of all colours
 SHADES_COLORMAP, GREY_COLORMAP = "viridis", "Greys_r"  # for more ordered values than there are colours
+MAX_GREY = 0.48  # a lighter grey would have too little contrast to a white page
 MAX_MARKERS_PER_CURVE = 15  # more markers would hide the line of a curve
 NESTED_MARKER_SIZE_EXCESS = 0.7  # the largest nested marker exceeds the smallest by this fraction
 JOINING_LINE_STYLE: dict[str, Any] = {
@@ -254,9 +259,10 @@ def choose_drawn_steps(num_steps: int) -> list[int]:
 
 
 def make_shades(num_colours: int, grey: bool = False) -> list[Any]:
-    """Return colours or greys for ordered values, from dark to light, none too light for print."""
+    """Return colours or greys for ordered values, from dark to light, none too light on a white page."""
     colormap = mpl.colormaps[GREY_COLORMAP if grey else SHADES_COLORMAP]
-    return [colormap(position) for position in np.linspace(0, 0.65 if grey else 0.9, num_colours)]
+    colours = (to_hex(colormap(position)) for position in np.linspace(0, MAX_GREY if grey else 0.95, num_colours))
+    return [make_legible(colour, "#ffffff", LINE_CONTRAST) for colour in colours]
 
 
 def draw_seed_means(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) -> None:

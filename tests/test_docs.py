@@ -27,6 +27,7 @@ import simulate.learners
 import statmech
 import theory
 from docs import executed_pages
+from figures.contrast import compute_contrast
 from statmech.config.config_files import list_shipped_configs
 from statmech.config.shipped_configs import read_shipped_config
 from statmech.inputs.data_sets import DATA_FOLDER_ENV_VARIABLE
@@ -603,22 +604,10 @@ def test_no_worker_removes_a_page_that_another_has_just_added(checkout):
     assert kept(executed_pages.cache(checkout)) == 2
 
 
-def luminance(colour: str) -> float:
-    """The relative luminance of #rrggbb, as WCAG 2 defines it."""
-    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(colour: str, behind: str) -> float:
-    dark, light = sorted(map(luminance, (colour, behind)))
-    return (light + 0.05) / (dark + 0.05)
-
-
 def test_the_colours_of_the_site_have_the_contrast_that_wcag_asks_of_text():
     light, dark = re.findall(r'_css_variables": \{(.*?)\}', (DOCS / "conf.py").read_text(), re.DOTALL)
     for text, behind in ((light, ("#ffffff", "#f8f9fb")), (dark, ("#131416", "#1a1c1e"))):  # of a page, and its sidebar
         colours = re.findall(r"#[0-9a-f]{6}", text)
         assert len(set(colours)) == 2
-        assert min(contrast(colour, page) for colour in colours for page in behind) > 4.5
-    assert contrast("#d55e00", "#ffffff") < 4.5  # the orange of figures is too light for text
+        assert min(compute_contrast(colour, page) for colour in colours for page in behind) > 4.5
+    assert compute_contrast("#d55e00", "#ffffff") < 4.5  # the orange of figures is too light for text

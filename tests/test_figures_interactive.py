@@ -8,14 +8,12 @@ pytest.importorskip("bokeh", reason="the extra [explore] is not installed")
 import theory
 from figures import curves as series
 from figures.arrangement import ArrangedResults
+from figures.contrast import LINE_CONTRAST, TEXT_CONTRAST, compute_contrast
 from figures.description import CurveStyle, DrawnCurve, DrawnLine, DrawnMark, PanelDescription
 from figures.interactive.axes_and_theme import (
     LABEL_LINE_LETTERS,
-    LINE_CONTRAST,
     MAX_LABEL_LINES,
-    TEXT_CONTRAST,
     ChartTheme,
-    compute_contrast,
     wrap_label,
 )
 from figures.interactive.chart import Chart

@@ -10,8 +10,9 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from figures.contrast import LINE_CONTRAST, compute_contrast
 from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory, set_log_axes
-from figures.style import CURVE_COLOURS, STYLE_SETTINGS
+from figures.style import CURVE_COLOURS, STYLE_SETTINGS, THEORY_COLOUR, make_shades
 from statmech import Scenario, run
 
 pytestmark = pytest.mark.quick
@@ -107,3 +108,29 @@ def test_a_narrow_panel_has_fewer_ticks_whose_labels_do_not_overlap(columns, tic
     inside = [box for box in shown if axes[0, 0].bbox.x0 <= (box.x0 + box.x1) / 2 <= axes[0, 0].bbox.x1]
     assert len(inside) == ticks
     assert all(left.x1 < right.x0 for left, right in pairwise(sorted(inside, key=lambda box: box.x0)))
+
+
+DARK_PAGE = "#121212"  # of the explorer
+
+
+def has_line_contrast(colour, *pages):
+    """Whether a line of this colour can be seen on each of these pages."""
+    return min(compute_contrast(to_hex(colour), page) for page in pages) >= LINE_CONTRAST
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("grey", [False, True], ids=["shades", "greys"])
+def test_lines_can_be_seen_on_white_and_colours_of_curves_on_dark_pages_as_well(grey):
+    assert all(has_line_contrast(colour, "#ffffff", DARK_PAGE) for colour in CURVE_COLOURS[:-1])
+    assert all(has_line_contrast(colour, "#ffffff") for colour in (CURVE_COLOURS[-1], THEORY_COLOUR))
+    for count in (2, 10):
+        shades = make_shades(count, grey)
+        assert len({*shades}) == count
+        assert all(has_line_contrast(shade, "#ffffff") for shade in shades)
+
+
+@pytest.mark.quick
+def test_lighter_colours_of_the_same_kinds_could_not_be_seen():
+    """The planted errors of the test above: orange, sky blue, lime and a light grey."""
+    lime, grey = mpl.colormaps["viridis"](0.9), mpl.colormaps["Greys_r"](0.65)
+    assert not any(has_line_contrast(colour, "#ffffff") for colour in ("#E69F00", "#56B4E9", lime, grey))
