@@ -19,7 +19,7 @@ from theory.networks.hitting_times import (
     invert_survival,
     make_generator_bands,
 )
-from theory.networks.sphere_steps import SearchEquations, compute_change_moments, compute_search_coefficients
+from theory.networks.sphere_steps import SearchEquations, compute_change_moments, compute_noise_at_zero
 
 WEDGE = LearningTask(HermiteUnit(3), make_wedge())
 DOOR = LearningTask(HermiteUnit(2), make_door(), v=-1.0)
@@ -135,7 +135,7 @@ def test_planted_start_without_fluctuations_is_found(monkeypatch):
 
 
 def test_flips_weaken_the_signal_by_one_minus_twice_their_probability():
-    clean, flipped = (compute_search_coefficients(task).C for task in (WEDGE, replace(WEDGE, flip=0.1)))
+    clean, flipped = (task.signal_terms[2] for task in (WEDGE, replace(WEDGE, flip=0.1)))
     assert flipped == pytest.approx(0.8 * clean, rel=1e-12)
     wrong = HittingTime(replace(WEDGE, flip=0.05), 0.1, 100, 0.5).mean
     assert HittingTime(replace(WEDGE, flip=0.1), 0.1, 100, 0.5).mean > 1.1 * wrong
@@ -143,19 +143,31 @@ def test_flips_weaken_the_signal_by_one_minus_twice_their_probability():
 
 def test_outputs_and_the_square_error_have_their_own_noise():
     for noise in (0.0, 0.5):
-        found = compute_search_coefficients(LearningTask(HermiteUnit(3), None, noise=noise))
-        force, variance = found.F, found.V
-        assert [force, variance] == pytest.approx([3 * (1 + noise**2), 3 * (7 + noise**2)], rel=1e-10)
-    force = compute_search_coefficients(replace(WEDGE, error="square")).F
-    assert force == pytest.approx(96, rel=1e-10)
+        found = compute_noise_at_zero(LearningTask(HermiteUnit(3), None, noise=noise))
+        assert found == pytest.approx((3 * (1 + noise**2), 3 * (7 + noise**2)), rel=1e-10)
+    assert compute_noise_at_zero(replace(WEDGE, error="square"))[0] == pytest.approx(96, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [WEDGE, replace(DOOR, flip=0.1, error="square"), LearningTask(HermiteUnit(4), None, error="square", noise=0.3)],
+)
+def test_the_first_products_of_hermite_coefficients_are_the_drift_of_small_cosines(task):
+    R, k = 0.3, task.exponent
+    drift = compute_change_moments(task, np.array([R])).C[0]
+    assert drift == pytest.approx((1 - R * R) * np.polynomial.polynomial.polyval(R, task.signal_terms), rel=1e-6)
+    assert k == {3: 3, 2: 2, 4: 4}[task.unit.degree]
 
 
 def test_looking_twice_lowers_the_exponent_for_outputs_but_not_for_labels():
-    outputs = compute_search_coefficients(LearningTask(HermiteUnit(3), None, trial=0.05))
-    assert (outputs.exponent, outputs.C) == (1, pytest.approx(0.2025, rel=1e-9))
-    labels = compute_search_coefficients(replace(WEDGE, trial=0.3))
-    assert labels.exponent == 3
-    assert labels.C / labels.F < compute_search_coefficients(WEDGE).C / 3
+    R = np.array([0.0, 0.01])
+    outputs, labels, once = (
+        compute_change_moments(task, R)
+        for task in (LearningTask(HermiteUnit(3), None, trial=0.05), replace(WEDGE, trial=0.3), WEDGE)
+    )
+    assert outputs.C[0] == pytest.approx(0.2025, rel=1e-9)
+    assert abs(labels.C[0]) < 1e-12
+    assert labels.C[1] / labels.F[0] < once.C[1] / once.F[0] / 3  # the noise grows more than the signal
 
 
 @pytest.mark.parametrize("activation", ["erf", "relu"])

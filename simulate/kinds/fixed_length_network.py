@@ -163,7 +163,7 @@ def explain_endless_search(cell: FixedLengthCell) -> str:
     if time is None or time.mean * cell.N <= MAX_EXPECTED_STEPS:
         return ""
     steps = f"{time.mean * cell.N:.2g}" if time.mean < np.inf else "more than 1e300"
-    if time.coefficients.C < 0:
+    if time.signal < 0:
         reason = f"R = 0 is a trap, because the coefficient of R^{time.exponent - 1} in the drift is below 0"
     else:
         strength = f"a = {time.strength:.3g} is too small" if time.exponent > 2 else "noise exceeds the signal"

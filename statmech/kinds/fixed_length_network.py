@@ -488,16 +488,14 @@ def find_signal_problem(cell: FixedLengthCell) -> Problem | None:
 
     A term of the drift is the product of the Hermite coefficients of the teacher and the unit (`signal_terms`).
     """
-    task = cell.task
+    task, terms, exponent = cell.task, cell.task.signal_terms, cell.task.exponent
     pair = f"the unit {cell.unit_description} and the teacher {cell.teacher_name}"
     remedy = "reverse the labels by w: -1, or the unit by start: {v: -1}"
-    if task.teacher is None:
-        return None if task.v > 0 else (("start",), "a unit with v = -1 moves away from a teacher unit with the same g")
-    terms = task.signal_terms
-    exponent = int(np.argmax(np.abs(terms) > SIGNAL_TOL)) + 1
-    first = float(terms[exponent - 1])
-    if abs(first) <= SIGNAL_TOL:
+    if task.teacher is None and task.v < 0:
+        return ("start",), "a unit with v = -1 moves away from a teacher unit with the same g"
+    if not exponent:
         return ("teacher",), f"{pair} have no Hermite coefficient in common: R stays near 0"
+    first = float(terms[exponent - 1])
     if abs(first) < MIN_CLEAR_SIGNAL * np.abs(terms).max():
         rounded = f"almost no signal of order {exponent}, {first:.2g}, which decides at large N"
         return ("teacher",), f"{pair} have {rounded}: write the width sqrt(2 ln 2) by its name, teacher: wedge"
@@ -513,12 +511,10 @@ def find_signal_problem(cell: FixedLengthCell) -> Problem | None:
 
 def estimate_passage_time(cell: FixedLengthCell) -> float:
     """Estimate the mean time of passage from the first term of the drift, within a factor of a few."""
-    task = cell.task
-    if cell.target is None or cell.task.trial is not None:
+    k, F = cell.task.exponent, cell.task.squared_change
+    if cell.target is None or cell.task.trial is not None or not k:
         return 0.0
-    terms, F = task.signal_terms, task.squared_change
-    k = int(np.argmax(np.abs(terms) > SIGNAL_TOL)) + 1
-    C = max(abs(float(terms[k - 1])), SIGNAL_TOL)
+    C = abs(float(cell.task.signal_terms[k - 1]))
     eta = (C / F * (1.0 if k < 3 else 4.0 * cell.N ** (1 - k / 2))) if cell.eta == BEST_RATE_KEYWORD else cell.rate
     if k == 1:
         return cell.target / (eta * C)

@@ -71,19 +71,33 @@ class LearningTask:
 
     @cached_property
     def signal_terms(self) -> np.ndarray:
-        r"""Products of Hermite coefficients of label and unit.
+        r"""Products of Hermite coefficients of the teacher and the unit.
 
-        Without trial steps they are the coefficients of the powers of R in :math:`C(R)/(1-R^2)`.
+        Without trial steps they are the coefficients of the powers of R in :math:`C(R)/(1-R^2)`, for both errors.
         """
-        assert self.teacher is not None
-        h, weight = make_field_rule(self.unit.kinks)
-        slope = weight * self.unit.both(h)[1]
-        hermite = np.polynomial.hermite_e.hermevander(h, MAX_SIGNAL_ORDER - 1)
-        norms = np.sqrt([math.factorial(k) for k in range(1, MAX_SIGNAL_ORDER + 1)])
-        factorials = np.array([float(math.factorial(k)) for k in range(MAX_SIGNAL_ORDER)])
-        label = self.teacher.hermite_coefficients(MAX_SIGNAL_ORDER + 1)[1:]
-        terms: np.ndarray = (1 - 2 * self.flip) * self.v * (slope @ hermite) / factorials * norms * label
+        orders = np.arange(1, MAX_SIGNAL_ORDER + 1)
+        output = self._unit_coefficients[orders]
+        label = (
+            (1 - 2 * self.flip) * self.teacher.hermite_coefficients(MAX_SIGNAL_ORDER + 1)[1:]
+            if self.teacher
+            else output
+        )
+        terms: np.ndarray = self.v * orders * output * label
         return terms
+
+    @property
+    def exponent(self) -> int:
+        """Information exponent: the order of the first signal term, or 0 without any."""
+        present = np.abs(self.signal_terms) > SIGNAL_TOL
+        return int(np.argmax(present)) + 1 if present.any() else 0
+
+    @cached_property
+    def _unit_coefficients(self) -> np.ndarray:
+        """Hermite coefficients of g, up to the order `MAX_OUTPUT_ORDER`."""
+        h, weight = make_field_rule(self.unit.kinks)
+        hermite = np.polynomial.hermite_e.hermevander(h, MAX_OUTPUT_ORDER)
+        norms = np.sqrt([float(math.factorial(k)) for k in range(MAX_OUTPUT_ORDER + 1)])
+        return (weight * self.unit.both(h)[0]) @ hermite / norms
 
     @property
     def squared_change(self) -> float:
@@ -118,19 +132,14 @@ class LearningTask:
             R = np.clip(R, -MAX_COSINE, MAX_COSINE)[:, None]
             # a matrix product would depend on the number of students in its last bits
             return np.sum((1 + g * g - 2 * g * self.teacher.conditional_moments(h, R)[0]) * weight, axis=1) / 2
-        hermite = np.polynomial.hermite_e.hermevander(h, MAX_OUTPUT_ORDER)
-        squares = ((weight * g) @ hermite) ** 2 / [math.factorial(k) for k in range(MAX_OUTPUT_ORDER + 1)]
-        return weight @ g**2 - self.v * np.polynomial.polynomial.polyval(R, squares)
+        return weight @ g**2 - self.v * np.polynomial.polynomial.polyval(R, self._unit_coefficients**2)
 
     @cached_property
     def is_even(self) -> bool:
-        """True if R and -R are equivalent, for instance for even labels and an even unit."""
-        if self.teacher and self.trial is None:
-            terms = np.abs(self.signal_terms) > SIGNAL_TOL
-            return bool(terms.any() and not terms[::2].any())
+        """True if R and -R are equivalent: for an even unit, and for even labels."""
         h = make_field_rule(self.unit.kinks)[0]
-        values = [self.unit.both(h)[0], self.teacher.label(h) if self.teacher else h * 0]
-        return all(np.allclose(value, value[::-1]) for value in values)
+        functions = [self.unit.both(h)[0], *([self.teacher.label(h)] if self.teacher else [])]
+        return any(np.allclose(values, values[::-1]) for values in functions)
 
 
 def make_field_rule(kinks: tuple[float, ...] = ()) -> tuple[np.ndarray, np.ndarray]:

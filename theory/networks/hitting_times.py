@@ -33,7 +33,7 @@ from statmech.errors import ScenarioError
 from statmech.kinds.fixed_length_network import BEST_RATE_KEYWORD, FixedLengthCell, FixedLengthNetwork
 from statmech.numerics.gaussian import make_composite_rule, normal_density
 from statmech.students.sphere_units import LearningTask
-from theory.networks.sphere_steps import SearchCoefficients, SearchEquations, compute_search_coefficients
+from theory.networks.sphere_steps import SearchEquations, compute_noise_at_zero
 
 PANEL_NODES = 20
 START_CUTOFF = 12.0  # standard deviations of the start
@@ -171,13 +171,15 @@ def compute_best_rate(task: LearningTask, N: float, target: float) -> float:
     For k >= 3 it scales as N^(1-k/2). For k = 2 it maximises the growth rate, and for k = 1 it minimises the time
     without noise. It is NaN if R = 0 is a trap for k = 1.
     """
-    coefficients = compute_search_coefficients(task)
-    k, F, V = coefficients.exponent, coefficients.F, coefficients.V
+    k, (F, V) = task.exponent, compute_noise_at_zero(task)
+    if not k:
+        return math.nan
+    C = task.signal_terms[k - 1]
     if k >= 3:
         a = find_best_universal_strength(k, F / V)
-        return coefficients.C / (a * F) * (V / F) ** (k / 2 - 1) * N ** (1 - k / 2)
+        return float(C / (a * F) * (V / F) ** (k / 2 - 1) * N ** (1 - k / 2))
     if k == 2:
-        return coefficients.C / F
+        return float(C / F)
     from scipy.optimize import minimize_scalar  # slow to import
 
     equations = SearchEquations(task, 1.0, math.inf, 0.0, target)
@@ -226,21 +228,26 @@ class HittingTime:
     N: int
     target: float
 
-    @cached_property
-    def coefficients(self) -> SearchCoefficients:
-        """Behaviour of the steps near R = 0."""
-        return compute_search_coefficients(self.task)
-
     @property
     def exponent(self) -> int:
         """Information exponent k, or 0 if nothing pulls R away from 0."""
-        return self.coefficients.exponent
+        return self.task.exponent
+
+    @property
+    def signal(self) -> float:
+        """Coefficient C_k of R^(k-1) in C."""
+        return float(self.task.signal_terms[self.exponent - 1])
+
+    @cached_property
+    def noise(self) -> tuple[float, float]:
+        """Averages F and V at R = 0."""
+        return compute_noise_at_zero(self.task)
 
     @cached_property
     def equations(self) -> SearchEquations:
         """Drift and variance of R, from the cutoff of the start to the target."""
         cutoff = min(START_CUTOFF / math.sqrt(self.N), MAX_START_COSINE)
-        return SearchEquations(self.task, self.eta, self.N, 0.0 if self.coefficients.is_even else -cutoff, self.target)
+        return SearchEquations(self.task, self.eta, self.N, 0.0 if self.task.is_even else -cutoff, self.target)
 
     def _make_edges(self, start_count: int, path_count: int) -> np.ndarray:
         """Return edges of intervals from the start to the target, dense where runs start."""
@@ -278,7 +285,7 @@ class HittingTime:
     @cached_property
     def strength(self) -> float:
         """Strength a of the signal in the universal equation, for k >= 3."""
-        k, C, F, V = self.exponent, self.coefficients.C, self.coefficients.F, self.coefficients.V
+        k, C, (F, V) = self.exponent, self.signal, self.noise
         return C / (self.eta * self.N ** (k / 2 - 1) * F) * (V / F) ** (k / 2 - 1)
 
     @cached_property
@@ -300,13 +307,13 @@ class HittingTime:
 
     @cached_property
     def _limit_mean_and_std(self) -> tuple[float, float]:
-        k, F, V = self.exponent, self.coefficients.F, self.coefficients.V
+        k, (F, V) = self.exponent, self.noise
         if k >= 3:
             mean, std = compute_explosion_time(k, self.strength, F / V)
             unit = (self.eta * self.N ** (k / 2 - 1)) ** 2 * F
             return mean / unit, std / unit
         path = SearchEquations(self.task, self.eta, math.inf, 0.0, self.target)
-        if k == 1:
+        if k <= 1:
             return _integrate_path(path), 0.0
         rate = self.growth_rate
         if rate <= 0:
@@ -318,7 +325,7 @@ class HittingTime:
     @property
     def growth_rate(self) -> float:
         """Growth rate lambda of small R, for k = 2."""
-        return self.eta * self.coefficients.C - self.eta**2 * self.coefficients.F / 2
+        return self.eta * self.signal - self.eta**2 * self.noise[0] / 2
 
     @cached_property
     def best_eta(self) -> float:

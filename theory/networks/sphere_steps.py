@@ -23,12 +23,8 @@ import numpy as np
 
 from statmech.students.sphere_units import HERMITE_NODES, LearningTask, make_field_rule
 
-MAX_EXPONENT = 12  # higher powers of R are not searched
-COEFFICIENT_TOL = 1e-9  # smaller coefficients of powers of R are 0: edges have ten digits
 FIELD_NODES, NOISE_NODES = 64, 12
 INTERPOLATION_NODES = 96
-TAYLOR_RADIUS, TAYLOR_NODES = 0.5, 48
-ROUNDING_TOL = 1e-13
 
 
 @dataclass(frozen=True)
@@ -79,6 +75,12 @@ def _tabulate_output_changes(task: LearningTask, R: np.ndarray) -> tuple[np.ndar
     return task.compute_change(task.unit.both(u)[0] + task.noise * noise, h), h, v, weight
 
 
+def compute_noise_at_zero(task: LearningTask) -> tuple[float, float]:
+    """Compute the averages F and V of a step at R = 0."""
+    moments = compute_change_moments(task, np.zeros(1))
+    return float(moments.F[0]), float(moments.V[0])
+
+
 @dataclass(frozen=True)
 class SearchEquations:
     """Drift and variance of the cosine R between two cosines, with averages interpolated by Chebyshev polynomials."""
@@ -109,38 +111,3 @@ class SearchEquations:
         drift = self.eta * C - square * R * F / 2
         drift += square / self.N * (R * F - R * V / 2 - np.sqrt(perpendicular) * X)
         return drift, square / self.N * (perpendicular * V - C * C)
-
-
-@dataclass(frozen=True)
-class SearchCoefficients:
-    """Behaviour of a step near R = 0: C = C_k R^(k-1), F and V.
-
-    `exponent` is k, or 0 without any signal, and `is_even` is True if R and -R are equivalent.
-    """
-
-    exponent: int
-    C: float
-    F: float
-    V: float
-    is_even: bool
-
-
-def compute_search_coefficients(task: LearningTask) -> SearchCoefficients:
-    """Compute the information exponent of a task, and the averages at R = 0."""
-    nodes = np.cos(np.pi * (np.arange(TAYLOR_NODES) + 0.5) / TAYLOR_NODES)
-    C = compute_change_moments(task, TAYLOR_RADIUS * nodes).C
-    chebyshev = np.polynomial.chebyshev.chebfit(nodes, C, TAYLOR_NODES - 1)
-    # the conversion would multiply coefficients at the level of rounding by large integers
-    chebyshev[np.abs(chebyshev) < ROUNDING_TOL * np.abs(chebyshev).max()] = 0.0
-    powers = np.polynomial.chebyshev.cheb2poly(chebyshev)[:MAX_EXPONENT]
-    powers /= TAYLOR_RADIUS ** np.arange(len(powers))
-    present = np.abs(powers) > COEFFICIENT_TOL
-    center = compute_change_moments(task, np.zeros(1))
-    exponent = int(np.argmax(present)) + 1 if present.any() else 0
-    return SearchCoefficients(
-        exponent,
-        float(powers[exponent - 1]) if exponent else 0.0,
-        float(center.F[0]),
-        float(center.V[0]),
-        exponent % 2 == 0 and bool(np.all(np.abs(C + C[::-1]) < COEFFICIENT_TOL)),
-    )
