@@ -6,18 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from figures.derived_data import select_last_recorded
 from figures.panels import (
+    GUIDE_STYLE,
+    GUIDE_TEXT_STYLE,
     add_panel_letters,
     add_title_and_legend,
     draw_legend_below,
+    make_curve_handle,
     make_figure,
-    make_points_handle,
+    make_line_handle,
     set_log_axes,
 )
 from figures.published_figure import PublishedFigure
@@ -25,7 +27,7 @@ from figures.style import (
     CURVE_COLOURS,
     CURVE_DASHES,
     NO_LEGEND_GID,
-    choose_drawn_steps,
+    THEORY_COLOUR,
     draw_mean_points,
     draw_seed_means,
     get_curve_style,
@@ -37,6 +39,8 @@ from statmech.stores.dataset import scenario_from_dataset
 from theory import separable_fraction
 from theory.stored_examples import learning_curves_and_bounds
 
+CAPACITY_NOTE = "lines: theory, (a) of Gardner and (b) of Cover at the same $N$"
+
 
 def draw_capacity(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     r"""Draw the largest stability and the fraction of separable sets against alpha, one colour per N.
@@ -47,25 +51,23 @@ def draw_capacity(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     fraction is one half at alpha = 2 for every N.
     """
     last, (figure, (stability, fraction)) = select_last_recorded(simulation), make_figure(2.8, 1, 2, sharex=True)
-    kappa, marks = np.linspace(0, 10, 2001), []
+    kappa, marks = np.linspace(0, 10, 2001), [make_line_handle(r"Gardner, $N\to\infty$")]
     is_shown = learning_curves_and_bounds.capacity(kappa) >= float(last.alpha.min())
     stability.plot(
         learning_curves_and_bounds.capacity(kappa)[is_shown],
         kappa[is_shown],
-        color="0.3",
-        label=r"Gardner, $N\to\infty$",
+        color=THEORY_COLOUR,
     )
     for index, N in enumerate(last.N.values):
         cell = last.sel(N=N)
         draw_mean_points(stability, cell.alpha, *_compute_median_and_error(cell.kappa.values), index)
-        marks.append(make_points_handle(f"simulation, $N={N}$", **get_curve_style(index)))
+        marks.append(make_curve_handle(index, f"$N$ = {N}", linestyle=CURVE_DASHES[index % len(CURVE_DASHES)]))
         draw_seed_means(fraction, cell.alpha, cell.converged.astype(float), index)
         _draw_cover_function(fraction, int(N), cell.alpha, index)
-    stability.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel=r"largest stability $\kappa$ (median)")
-    fraction.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel="fraction of separable sets")
+    stability.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel=r"median stability $\kappa$")
+    fraction.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel="separable fraction")
     add_panel_letters(stability, fraction)
-    keys = [key for ax in (stability, fraction) for key in ax.get_legend_handles_labels()[0]]
-    add_title_and_legend(figure, simulation, [*keys, *marks], columns=3)
+    add_title_and_legend(figure, simulation, marks, note=CAPACITY_NOTE)
     figure.suptitle(f"random labels, {figure.get_suptitle()}")
     return figure
 
@@ -81,6 +83,7 @@ capacity = PublishedFigure(
         r"that can be stored at all, and Cover's exact function for the same $N$ at every integer number $P$ of "
         r"examples, which is one half at $P=2N$."
     ),
+    points_caption="Points: simulation; bars: standard errors.",
 )
 
 
@@ -88,7 +91,7 @@ def _draw_cover_function(ax: Axes, N: int, alphas: Any, index: int) -> None:
     """Draw Cover's function at every integer number of examples."""
     P = np.arange(round(float(alphas.min()) * N), round(float(alphas.max()) * N) + 1)
     line_style = {"color": get_curve_style(index)["color"], "linestyle": CURVE_DASHES[index % len(CURVE_DASHES)]}
-    ax.plot(P / N, separable_fraction(P, N), label=f"Cover, $N={N}$", **line_style)
+    ax.plot(P / N, separable_fraction(P, N), **line_style)
 
 
 def _compute_median_and_error(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,6 +114,11 @@ def _compute_median_and_error(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 PROJECTION_COLOUR, LENGTH_COLOUR = CURVE_COLOURS[:2]
+BOUND_STYLE: dict[str, Any] = {"linestyle": "--", "linewidth": 0.9, "gid": NO_LEGEND_GID}
+PROOF_SYMBOLS_NOTE = (
+    r"$\mathbf{u}$: unit vector of the largest margin $\gamma$; $R$: length of the longest example $\mathbf{x}$ "
+    "(label $y$)"
+)
 
 
 class PerceptronRun(NamedTuple):
@@ -135,15 +143,28 @@ def draw_proof(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     at most :math:`R^2`, so that there are at most :math:`(R/\gamma)^2` updates.
     """
     runs = _make_separable_runs(simulation)
-    figure, (activations, growth, bounds) = make_figure(3.1, 1, 3)
+    figure, (activations, growth, bounds) = make_figure(3.2, 1, 3)
     _draw_activations(activations, runs[0])
-    _draw_projections_and_lengths(growth, runs)
+    for run in runs:
+        _draw_growth(growth, run, run.update_history.weight_projection / run.margin, PROJECTION_COLOUR)
+        _draw_growth(growth, run, run.update_history.squared_weight_length / run.radius**2, LENGTH_COLOUR)
+    ends = np.array([1, max(run.update_numbers.size for run in runs)])
+    growth.plot(ends, ends, color="0.1", **BOUND_STYLE)
+    growth.set_ylabel(r"$\mathbf{u}\cdot\mathbf{w}\,/\,\gamma$ and $|\mathbf{w}|^2/R^2$")
     _draw_length_bounds(bounds, runs[0])
     titles = ("one data set", f"{len(runs)} data sets", "data set of (a)")
     for ax, title in zip((activations, growth, bounds), titles, strict=True):
         ax.set(xlabel="updates $k$", title=title)
+    for ax in (growth, bounds):
+        set_log_axes(ax, "xy")
     add_panel_letters(activations, growth, bounds)
-    draw_legend_below(figure, _order_legend_handles(activations, growth, bounds), columns=4)
+    keys = [
+        *activations.get_legend_handles_labels()[0],
+        make_line_handle(r"projection $\mathbf{u}\cdot\mathbf{w}$", color=PROJECTION_COLOUR),
+        make_line_handle(r"length $|\mathbf{w}|$", color=LENGTH_COLOUR),
+        make_line_handle("bounds of the proof", color="0.1", **BOUND_STYLE),
+    ]
+    draw_legend_below(figure, keys, columns=5, note=PROOF_SYMBOLS_NOTE)
     return figure
 
 
@@ -157,20 +178,12 @@ proof = PublishedFigure(
         r"an example below the line $a=0$ is still misclassified. (b) All data sets: projection of $\mathbf{w}$ on the "
         r"direction $\mathbf{u}$ of largest margin $\gamma$, in units of $\gamma$, and squared length of $\mathbf{w}$, "
         r"in units of $R^2=\max|\mathbf{x}|^2$; the proof allows neither projections below $k$ nor squared lengths "
-        r"above $k$. (c) The data set of (a): the bounds $k\gamma$ and $Rk^{1/2}$ on $|\mathbf{w}|$ meet at the "
-        r"largest possible number of updates, $(R/\gamma)^2$."
+        r"above $k$ (dashed). (c) The data set of (a): the bounds (dashed) $k\gamma$ on the projection and $Rk^{1/2}$ "
+        r"on the length meet at the largest possible number of updates, $(R/\gamma)^2$ (dotted)."
     ),
     points_caption="",
     lines_caption="",
 )
-
-
-def _order_legend_handles(*panels: Axes) -> list[Artist]:
-    """Sort the legend handles into columns: one for (a) and the update bound, one for (b), two for (c)."""
-    before, after, *of_b, longest, length, projection, stability_bound, max_updates = (
-        key for ax in panels for key in ax.get_legend_handles_labels()[0]
-    )
-    return [before, after, max_updates, *of_b, longest, stability_bound, length, projection]
 
 
 def _draw_activations(ax: Axes, run: PerceptronRun) -> None:
@@ -194,58 +207,22 @@ def _draw_activations(ax: Axes, run: PerceptronRun) -> None:
     ax.set_ylabel(r"activation $y\,\mathbf{w}\cdot\mathbf{x}\,/\,|\mathbf{x}|^2$")
 
 
-def _draw_projections_and_lengths(ax: Axes, runs: list[PerceptronRun]) -> None:
-    max_updates = max(run.update_numbers.size for run in runs)
-    for index, run in enumerate(runs):
-        labels = (r"$\mathbf{u}\cdot\mathbf{w}/\gamma$", r"$|\mathbf{w}|^2/R^2$") if index == 0 else ("", "")
-        projection, squared = (
-            run.update_history.weight_projection / run.margin,
-            run.update_history.squared_weight_length / run.radius**2,
-        )
-        ax.plot(
-            run.update_numbers, projection, linewidth=0.6, label=labels[0], color=PROJECTION_COLOUR, gid=NO_LEGEND_GID
-        )
-        ax.plot(
-            run.update_numbers,
-            squared,
-            linewidth=0.6,
-            linestyle="-.",
-            label=labels[1],
-            color=LENGTH_COLOUR,
-            gid=NO_LEGEND_GID,
-        )
-    ax.plot([1, max_updates], [1, max_updates], "--", color="0.1", label="$k$, bound of both")
-    ax.set_ylabel("projection, squared length")
-    set_log_axes(ax, "xy")
+def _draw_growth(ax: Axes, run: PerceptronRun, values: Any, colour: str, linewidth: float = 0.6) -> None:
+    ax.plot(run.update_numbers, values, color=colour, linewidth=linewidth, gid=NO_LEGEND_GID)
 
 
 def _draw_length_bounds(ax: Axes, run: PerceptronRun) -> None:
-    max_updates = (run.radius / run.margin) ** 2
-    dense_k, marker_step = np.geomspace(1, 1.4 * max_updates, 200), choose_drawn_steps(run.update_numbers.size)
-    ax.plot(dense_k, np.sqrt(dense_k) * run.radius, "--", color="0.1", label=r"$\sqrt{k}\,R$")
-    ax.plot(
-        run.update_numbers,
-        np.sqrt(run.update_history.squared_weight_length),
-        "D",
-        color=LENGTH_COLOUR,
-        markersize=2.5,
-        label=r"$|\mathbf{w}|$",
-        markevery=marker_step,
-    )
-    marker_style: dict[str, Any] = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.7}
-    ax.plot(
-        run.update_numbers,
-        run.update_history.weight_projection,
-        "o",
-        color=PROJECTION_COLOUR,
-        label=r"$\mathbf{u}\cdot\mathbf{w}$",
-        **marker_style,
-        markevery=marker_step,
-    )
-    ax.plot(dense_k, dense_k * run.margin, ":", color="0.1", label=r"$k\gamma$")
-    ax.axvline(max_updates, color="0.5", linewidth=0.8, label=rf"$(R/\gamma)^2={max_updates:.0f}$")
-    ax.set_ylabel(r"length $|\mathbf{w}|$, projection")
-    set_log_axes(ax, "xy")
+    """Draw projection and length with their bounds, which meet at the largest number of updates."""
+    max_updates, history = (run.radius / run.margin) ** 2, run.update_history
+    dense_k = np.geomspace(1, 1.6 * max_updates, 200)
+    ax.plot(dense_k, np.sqrt(dense_k) * run.radius, color=LENGTH_COLOUR, **BOUND_STYLE)
+    ax.plot(dense_k, dense_k * run.margin, color=PROJECTION_COLOUR, **BOUND_STYLE)
+    _draw_growth(ax, run, np.sqrt(history.squared_weight_length), LENGTH_COLOUR, linewidth=1.2)
+    _draw_growth(ax, run, history.weight_projection, PROJECTION_COLOUR, linewidth=1.2)
+    ax.axvline(max_updates, **GUIDE_STYLE)
+    text_style = GUIDE_TEXT_STYLE | {"ha": "right", "xycoords": ax.get_xaxis_transform()}
+    ax.annotate(rf"$(R/\gamma)^2={max_updates:.0f}$", (max_updates, 0), (-3, 3), **text_style)
+    ax.set_ylabel(r"$\mathbf{u}\cdot\mathbf{w}$ and $|\mathbf{w}|$")
 
 
 def _make_separable_runs(simulation: xr.Dataset) -> list[PerceptronRun]:

@@ -32,7 +32,9 @@ from theory.solutions import solve_line
 
 TEACHER_PART_POINTS = 121
 BEST_PENALTY_TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
-TEACHER_FRACTION_NOTE = "$T$: teacher's part in directions of larger variance"
+TEACHER_FRACTION_NOTE = (
+    r"$T$: fraction of the teacher in the directions of larger variance; $\sigma$: noise of the outputs"
+)
 
 
 def draw_aligned(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -98,10 +100,9 @@ def _draw_best_penalty_curve(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -
     ax.plot(part, lam, color=THEORY_COLOUR, zorder=1, clip_on=False)
     draw_guide(ax, x=_get_aligned_teacher_fraction(replace(spectrum, teacher="random")))
     ax.set_yscale("function", functions=(np.sqrt, np.square))
-    ax.set(ylim=(0, None), yticks=BEST_PENALTY_TICKS, xlabel="teacher's part $T$")
+    ax.set(ylim=(0, None), yticks=BEST_PENALTY_TICKS, xlabel="alignment of the teacher $T$")
     ax.yaxis.set_major_formatter("{x:g}")
-    ax.set_ylabel(r"best penalty $\lambda^*$")
-    ax.set_title("square-root scale")
+    ax.set_ylabel("best penalty\n(square-root scale)")
 
 
 WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)
@@ -110,24 +111,28 @@ WIDTH_LINE_POINTS, WIDTH_PEAK_FACTORS = (
     10 ** np.linspace(-0.1, 0.1, 61),
 )  # grid over all widths, and factors around the peak
 MIN_DRAWN_LOSS = 1e-12  # smaller training losses are rounding errors
+PENALTY_NOTE = r"$D$: latent variables; $\lambda$: penalty; points off the lines: finite $D$"
 ERROR_PANEL_LABELS = {"mse": "mean squared error", "train_loss": "training loss"}
 
 
 def draw_random_features(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw the error and the training loss against D/N, one colour per penalty."""
+    """Draw the error and the training loss against N/P, one colour per penalty."""
     if WIDTH_AXIS not in theory.dims or "latent" not in theory.coords:
         raise ConfigError(
             'the figure "random_features" requires N, alpha and inputs `{features: ...}` in parallel, under `zip`'
         )
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > MIN_DRAWN_LOSS))
-    parts = (part.swap_dims({WIDTH_AXIS: "latent"}) for part in (runs, theory, _solve_at_dense_widths(theory)))
+    D, P = _count_latent_variables(theory), int(theory.P.values.flat[0])
+    parts = (
+        part.assign_coords(width=D / part.latent / P).swap_dims({WIDTH_AXIS: "width"})
+        for part in (runs, theory, _solve_at_dense_widths(theory))
+    )
     results, (figure, axes) = combine_with_lines(*parts), make_figure(3.0, 1, 2)
     for ax, (name, label) in zip(axes, ERROR_PANEL_LABELS.items(), strict=True):
-        keys = draw_panel(ax, results, "latent", name, "lam", label=label, log="xy")
-        draw_guide(ax, x=_count_latent_variables(theory) / float(theory.P.values.flat[0]), color="0.3", text="$N=P$")
-        ax.invert_xaxis()  # more features to the right
-        ax.set_xlabel(f"$D/N$, at $D={_count_latent_variables(theory)}$ and $P={int(theory.P.values.flat[0])}$")
-    return add_title_and_legend(figure, results, keys, "loss", "teacher")
+        keys = draw_panel(ax, results, "width", name, "lam", label=label, log="xy")
+        draw_guide(ax, x=1, color="0.3", text="$N=P$")
+        ax.set_xlabel("$N/P$ (features / examples)")
+    return add_title_and_legend(figure, results, keys, "loss", "teacher", f"$D$ = {D}", f"$P$ = {P}", note=PENALTY_NOTE)
 
 
 random_features = PublishedFigure(
@@ -138,7 +143,8 @@ random_features = PublishedFigure(
         r"Least squares on $N$ random features of $D$ latent variables; the outputs are a linear function of the "
         r"latent variables. (a) Mean squared error; (b) mean loss of the examples. Without a penalty ($\lambda=0$) the "
         r"error peaks where the number of features equals the number of examples (dotted), and decreases again for "
-        r"more features; the training loss is then 0 and is not drawn."
+        r"more features; the training loss is then 0 and is not drawn. Theory is the limit of many latent variables at "
+        r"the same $N/P$ and $D/N$."
     ),
 )
 
