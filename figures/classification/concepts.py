@@ -264,7 +264,7 @@ def _format_axes(ax: Axes, data_source: DataSource, heights: list[float], classe
 
 
 CODON_LENGTH = 3  # letters per codon
-CODON_FRAME_COLOUR = CURVE_COLOURS[1]
+CODON_FRAME_COLOUR, EMPTY_PAIR_COLOUR = CURVE_COLOURS[1], "0.8"
 
 
 def draw_codons(simulation: xr.Dataset, theory: None) -> Figure:
@@ -280,12 +280,16 @@ def draw_codons(simulation: xr.Dataset, theory: None) -> Figure:
         _outline_codons(ax, simulation.sizes["position"])
         ax.set(xlabel="position of the first base", title=_format_discount_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
-    figure.colorbar(image, ax=panels, label=r"$\sum|w|$ of conjunctions (square-root scale)", shrink=0.9)
+    figure.colorbar(image, ax=panels, label="mean sum of weights $|w|$", shrink=0.9)
     set_heading(
         figure,
         [find_data_source(str(simulation.data.item())).title_with_stand_in_mark, describe_size_and_runs(simulation)],
     )
-    draw_legend_below(figure, [Patch(fill=False, edgecolor=CODON_FRAME_COLOUR, label="within one codon")])
+    keys = [
+        Patch(fill=False, edgecolor=CODON_FRAME_COLOUR, label="both bases in one codon"),
+        Patch(fill=False, edgecolor=EMPTY_PAIR_COLOUR, label="pair of positions"),
+    ]
+    draw_legend_below(figure, keys, note="$d$: factor on the correlation of conjunctions of two bases")
     return figure
 
 
@@ -295,7 +299,7 @@ codons = PublishedFigure(
     supported_values={"classifier": ("boosting",)},
     caption=(
         "Sum of the weights of conjunctions of two bases at each pair of positions, averaged over folds, for each "
-        "discount d (Jackson & Craven, section 4). Examples are windows of five codons, outlined as squares. "
+        "discount d (Jackson & Craven, section 4). Examples are windows of five codons, outlined. "
         "Percentages: fraction of the conjunctions within one codon, which is 14 % for all pairs of positions. The "
         "windows stand in for the paper's data."
     ),
@@ -310,9 +314,8 @@ def _draw_pair_weights(ax: Axes, mean_weights: Any, norm: PowerNorm) -> Any:
     """
     edges = np.append(mean_weights.position.values - 0.5, mean_weights.position.values[-1] + 0.5)
     is_later = mean_weights.position.values[:, None] < mean_weights.partner.values
-    image = ax.pcolormesh(
-        edges, edges, np.where(is_later, mean_weights.values, np.nan).T, cmap="Greys", norm=norm, rasterized=True
-    )
+    values = np.ma.masked_where(~is_later, mean_weights.values).T
+    image = ax.pcolor(edges, edges, values, cmap="Greys", norm=norm, edgecolors=EMPTY_PAIR_COLOUR, linewidth=0.3)
     ticks = mean_weights.position.values[:: 2 if len(edges) < 20 else 10]
     ax.set(aspect="equal", xticks=ticks, yticks=ticks)
     return image
@@ -322,9 +325,10 @@ def _outline_codons(ax: Axes, num_positions: int) -> None:
     """Draw a frame around the pairs within each codon."""
     for first in range(1, num_positions - CODON_LENGTH + 2, CODON_LENGTH):
         low, high = first - 0.5, first + CODON_LENGTH - 0.5
+        stairs = np.repeat(np.arange(low, high), 2)  # pairs are above the diagonal
         ax.plot(
-            [low, high, high, low, low],
-            [low, low, high, high, low],
+            [low, *stairs[1:], low, low],
+            [low + 1, *stairs[2:], high, high, low + 1],
             color=CODON_FRAME_COLOUR,
             linewidth=1.0,
             clip_on=False,
@@ -334,5 +338,5 @@ def _outline_codons(ax: Axes, num_positions: int) -> None:
 
 def _format_discount_title(cell: xr.Dataset) -> str:
     pairs, codon_pairs = float(cell.pairs.sum()), float(cell.codon_pairs.sum())
-    percent_text = f": {100 * codon_pairs / pairs:.0f} % in codons" if pairs and np.isfinite(codon_pairs) else ""
+    percent_text = f", {100 * codon_pairs / pairs:.0f} % in one codon" if pairs and np.isfinite(codon_pairs) else ""
     return f"$d$ = {float(cell.discount):g}{percent_text}"

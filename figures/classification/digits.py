@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.curves import compute_mean_and_error
-from figures.panels import make_figure
+from figures.panels import draw_legend_below, make_figure
 from figures.published_figure import PublishedFigure
 from figures.style import CURVE_COLOURS, JOINING_LINE_STYLE, PAGE_WIDTH, SMALL_FONT_SIZE, get_curve_style, set_log_ticks
 from simulate.classification.cross_validation import fit_fold, make_folds
@@ -24,33 +24,41 @@ from statmech.stores.dataset import scenario_from_dataset
 
 FEATURE_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
+FEATURE_COUNTS_BY_PHASE = {"prediction": "features_evaluated", "learning": "features_learning"}
+TARGET_RATE_NOTE = (
+    r"bars: standard errors over folds; $\epsilon_d$: target rate of decision errors, which decreases to the right"
+)
+
 
 def draw_digits(simulation: xr.Dataset, theory: None) -> Figure:
-    """Draw the error against the features evaluated in prediction and in learning, one column per data set."""
+    """Draw the error against the features evaluated, in prediction (left) and in learning, one row per data set."""
     sets = [str(name) for name in simulation.data.values]
-    figure, _ = make_figure(3.4, 1, len(sets), sharey=True)
-    for ax, data in zip(figure.axes, sets, strict=True):
-        cells = simulation.sel(data=data)
-        for index, order in enumerate(map(str, simulation.chosen.values)):
-            attentive = cells.sel(chosen=order).isel(error_rate_budget=simulation.budget.values == 0)
-            _draw_errors_against_features(
-                ax, attentive, "features_evaluated", index, f"{FEATURE_ORDER_LABELS[order]}, in prediction"
-            )
-            learning = f"{FEATURE_ORDER_LABELS[order]}, in learning"
-            _draw_errors_against_features(ax, attentive, "features_learning", index, learning, markerfacecolor="white")
-        hard = cells.sel(chosen=str(simulation.chosen.values[0])).isel(error_rate_budget=simulation.budget.values > 0)
-        if hard.sizes["error_rate_budget"]:
-            _draw_errors_against_features(ax, hard, "features_evaluated", 6, "fixed number of features")
-        ax.set(xlabel="features evaluated per example", xscale="log", yscale="log")
-        ax.set_title(find_data_source(data).title, loc="left")
-        ax.xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.xaxis.set_minor_locator(NullLocator())
-    for ax in figure.axes:
-        set_log_ticks(ax.yaxis)
-    figure.axes[0].set_ylabel("held-out errors (%)")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure, axes = make_figure(0.8 + 2.2 * len(sets), len(sets), 2, sharex=True, sharey=True, squeeze=False)
+    for row, data in zip(axes, sets, strict=True):
+        for ax, (phase, features) in zip(row, FEATURE_COUNTS_BY_PHASE.items(), strict=True):
+            _draw_data_set(ax, simulation.sel(data=data), features)
+            ax.set_title(f"{find_data_source(data).title}, {phase}", loc="left")
+        row[0].set_ylabel("held-out errors (%)")
+    axes[0, 0].set(xscale="log", yscale="log")
+    axes[0, 0].xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
+    axes[0, 0].xaxis.set_major_formatter("{x:g}")
+    axes[0, 0].xaxis.set_minor_locator(NullLocator())
+    set_log_ticks(axes[0, 0].yaxis)
+    for ax in axes[-1]:
+        ax.set_xlabel("features evaluated per example")
+    draw_legend_below(figure, axes[0, 0].get_legend_handles_labels()[0], columns=3, note=TARGET_RATE_NOTE)
     return figure
+
+
+def _draw_data_set(ax: Axes, cells: xr.Dataset, features_variable: str) -> None:
+    """Draw the errors of each feature order, and of fixed numbers of features."""
+    is_fixed = cells.budget.values > 0
+    for index, order in enumerate(map(str, cells.chosen.values)):
+        attentive = cells.sel(chosen=order).isel(error_rate_budget=~is_fixed)
+        _draw_errors_against_features(ax, attentive, features_variable, index, FEATURE_ORDER_LABELS[order])
+    fixed = cells.sel(chosen=str(cells.chosen.values[0])).isel(error_rate_budget=is_fixed)
+    if fixed.sizes["error_rate_budget"]:
+        _draw_errors_against_features(ax, fixed, features_variable, 6, "fixed number of features")
 
 
 digits = PublishedFigure(
@@ -59,34 +67,28 @@ digits = PublishedFigure(
     supported_values={"classifier": ("attentive",)},
     required_variables=("budget",),
     caption=(
-        r"Error on held-out examples against the number of features evaluated per example, one panel per data set. "
-        r"Colours and markers: order in which the Attentive Perceptron evaluates features; the target rate "
-        r"$\epsilon_d$ of decision errors decreases from the labelled value to the right. Filled markers: features "
-        r"evaluated in prediction; open markers: in learning, per example and pass, at the same errors. Black crosses: "
-        r"a perceptron that learns and predicts with a fixed number of features, drawn at random. Thin grey lines "
-        r"guide the eye."
+        r"Error on held-out examples against the number of features evaluated per example, (left) in prediction and "
+        r"(right) in learning, per example and pass. Colours and markers: order in which the Attentive Perceptron "
+        r"evaluates features; the target rate $\epsilon_d$ of decision errors decreases from the labelled value to the "
+        r"right. Black crosses: a perceptron that learns and predicts with a fixed number of features, drawn at "
+        r"random. Thin grey lines guide the eye."
     ),
 )
 
 
-def _draw_errors_against_features(
-    ax: Axes, cells: Any, features_variable: str, index: int, label: str, **style: Any
-) -> None:
-    """Draw errors against features, and label the leftmost prediction point with its target error rate.
-
-    Features evaluated in learning are drawn against the same prediction errors, without error bars.
-    """
+def _draw_errors_against_features(ax: Axes, cells: Any, features_variable: str, index: int, label: str) -> None:
+    """Draw errors against features, and label the leftmost point with its target error rate."""
     (error, spread), (x, _) = (
         compute_mean_and_error(100 * (1 - cells.accuracy)),
         compute_mean_and_error(cells[features_variable]),
     )
-    is_prediction = features_variable == "features_evaluated"
-    style = {**get_curve_style(index), "linestyle": "none", "elinewidth": 0.7, "capsize": 1.5, **style}
+    style = {**get_curve_style(index), "linestyle": "none", "elinewidth": 0.7, "capsize": 1.5}
     ax.plot(x, error, **JOINING_LINE_STYLE)
-    ax.errorbar(x, error, yerr=spread if is_prediction else None, label=label, zorder=3, **style)
-    if is_prediction and bool((cells.budget == 0).all()):
-        position, text = (float(x[-1]), float(error[-1] + spread[-1])), rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
-        ax.annotate(text, position, (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_FONT_SIZE)
+    ax.errorbar(x, error, yerr=spread, label=label, zorder=3, **style)
+    if bool((cells.budget == 0).all()):
+        text_style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
+        text = rf"$\epsilon_d={cells.error_rate.values[-1]:g}$"
+        ax.annotate(text, (float(x[-1]), float(error[-1])), (-5, 0), fontsize=SMALL_FONT_SIZE, **text_style)
 
 
 DRAWN_EXAMPLES_PER_CLASS = 2  # separately for easy and for hard examples
@@ -94,6 +96,7 @@ IMAGE_COLUMNS, IMAGE_SPACING = (
     2 * DRAWN_EXAMPLES_PER_CLASS,
     (1.12, 1.3),
 )  # two classes; horizontal and vertical steps between images
+DIGITS_ATTENTION_NOTE = "easy: stopped early; hard: never stopped; below the digits: pixels evaluated"
 NUM_FEATURE_COUNT_BINS = 16
 PIXEL_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
 EXAMPLE_LINE_STYLES: dict[str, dict[str, Any]] = {
@@ -129,7 +132,8 @@ def draw_digits_attention(simulation: xr.Dataset, theory: None) -> Figure:
         _draw_images(axes[1], parts[0], examples)
         _draw_feature_count_histogram(axes[2], parts)
     handles = [pair for ax in axes[::2] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
-    figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=4)
+    keys, texts = zip(*handles, strict=True)
+    figure.legend(keys, texts, loc="outside lower center", ncols=4, title=DIGITS_ATTENTION_NOTE)
     return figure
 
 
@@ -206,7 +210,7 @@ def _draw_partial_sums(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarr
             ax.plot(
                 counts[: end + 1], sums[: end + 1], **line_style, markevery=[end], markerfacecolor="white", label=label
             )
-            dotted_label = "not evaluated" if name == "easy" and label else None
+            dotted_label = "if not stopped" if name == "easy" and label else None
             ax.plot(
                 counts[end:],
                 sums[end:],
@@ -217,7 +221,7 @@ def _draw_partial_sums(ax: Axes, fold: HeldOutFold, examples: dict[str, np.ndarr
             )
     signs = (-1, 1) if np.isfinite(partial_sums.level) else ()  # with too few probes nothing stops
     for sign, decided_class in zip(signs, np.unique(fold.true_classes), strict=False):
-        label = r"boundary $\pm\tau$" if sign > 0 else None
+        label = r"stopping level $\pm\tau$" if sign > 0 else None
         ax.axhline(sign * partial_sums.level, color="k", linewidth=0.9, linestyle="--", label=label)
         ax.text(1.01, sign * partial_sums.level, decided_class, transform=ax.get_yaxis_transform(), va="center")
     ax.set(xlabel="pixels evaluated, $i$", ylabel="partial sum $S_i$", xticks=[0, 200, 400, 600, 784])
@@ -267,7 +271,7 @@ def _draw_feature_count_histogram(ax: Axes, folds: list[HeldOutFold]) -> None:
         np.linspace(0, folds[0].X.shape[1], NUM_FEATURE_COUNT_BINS + 1).tolist(),
         100 / len(features),
     )
-    for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "classified wrongly")):
+    for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "misclassified")):
         ax.hist(values, edges, weights=np.full(len(values), percent_per_example), color=colour, label=label)
-    ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean")
+    ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean number")
     ax.set(xlabel="pixels evaluated", ylabel="held-out examples (%)", xticks=[0, 400, 784])

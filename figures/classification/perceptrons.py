@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.panels import make_figure, make_line_handle
+from figures.panels import draw_legend_below, make_figure, make_line_handle
 from figures.published_figure import PublishedFigure
 from figures.style import CURVE_COLOURS
 from simulate.classification.cross_validation import compute_plane_corners, get_plane_weights, make_plane_grid
@@ -31,6 +31,7 @@ CLASS_MARKER_STYLES: tuple[dict[str, Any], ...] = (  # distinguishable in greysc
     {"color": CURVE_COLOURS[1], "marker": "s"},
 )
 BOUNDARY_LINE_STYLE: dict[str, Any] = {"color": "0.1", "linewidth": 1.0}
+BOUNDARIES_NOTE = "percentages: accuracy on held-out folds; shaded: predicted class \N{MINUS SIGN}"
 ARROW_LENGTH_FRACTION, ARROW_LABEL_POSITION = 0.17, 1.35  # fractions of plane and arrow
 
 
@@ -61,12 +62,12 @@ def draw_boundaries(simulation: xr.Dataset, theory: None) -> Figure:
             _draw_decision_regions(
                 ax, points, decision, _relearn_linear_boundary(simulation, data, name, points, decision)
             )
-            accuracy_text = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.1f} %"
-            ax.set_title(f"{find_data_source(data).title}\n{accuracy_text}")
-        row[0].set_ylabel("$x_2$")
+            accuracy_text = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.3g} %"
+            ax.set_title(accuracy_text, loc="left", fontsize="medium")
+        row[0].set_ylabel(f"{find_data_source(data).title}\n$x_2$")
     for ax in axes[-1]:
         ax.set_xlabel("$x_1$")
-    figure.legend(handles=_make_legend_handles(load_data_set(sets[0]).y), loc="outside lower center", ncols=5)
+    draw_legend_below(figure, _make_legend_handles(load_data_set(sets[0]).y), note=BOUNDARIES_NOTE)
     return figure
 
 
@@ -172,6 +173,6 @@ def _make_legend_handles(y: np.ndarray) -> list[Line2D]:
             for name, style in zip(names, CLASS_MARKER_STYLES, strict=False)
         ),
         make_line_handle("boundary", **BOUNDARY_LINE_STYLE),
-        make_line_handle("margin", **BOUNDARY_LINE_STYLE | {"linestyle": "--", "linewidth": 0.8}),
-        make_line_handle(r"weights $\mathbf{w}$ (direction)", marker=">", markevery=[1], **BOUNDARY_LINE_STYLE),
+        make_line_handle("margin, if separated", **BOUNDARY_LINE_STYLE | {"linestyle": "--", "linewidth": 0.8}),
+        make_line_handle(r"direction of $\mathbf{w}$", marker=">", markevery=[1], **BOUNDARY_LINE_STYLE),
     ]

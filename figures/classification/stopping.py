@@ -26,6 +26,7 @@ from statmech.kinds.selection_and_vocabulary import scenario_from
 
 FEATURE_FRACTION_LABEL = "fraction of features"
 ERROR_RATIO_LABEL = r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$"
+TARGET_NOTE = r"$\epsilon_d$: target rate of decision errors"
 BOUNDARY_GREYS = ("0", "0.45", "0.3", "0.6")
 
 
@@ -44,7 +45,7 @@ def draw_attention(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     boundaries = _draw_against_target_rate(below, simulation, theory, plain)
     figure.set_layout_engine("constrained", w_pad=0.08)
     boundary_label = BOUNDARIES[str(theory.attention.values[0])].label
-    draw_legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {boundary_label}")
+    draw_legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {boundary_label}; {TARGET_NOTE}")
     return figure
 
 

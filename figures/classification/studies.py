@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures.panels import draw_legend_below, make_figure, make_line_handle
+from figures.labels import describe_size_and_runs
+from figures.panels import draw_legend_below, make_figure, make_line_handle, set_heading
 from figures.published_figure import PublishedFigure
 from figures.style import CURVE_COLOURS, NO_LEGEND_GID, set_log_ticks
 from statmech.classification import study_tables as paper
@@ -21,7 +22,6 @@ from statmech.classification.classifiers import CLASSIFIERS
 from statmech.classification.study_tables import PairedTest, iterate_paired_tests
 from statmech.inputs.data_sets import find_data_source
 
-FOLD_MEAN_STYLE: dict[str, Any] = {"linestyle": "-", "markersize": 3.5}
 MARKERS_CAPTION = (
     "Circles: measured by cross-validation. Open diamonds: values of Jackson & Craven, two where the scan of the paper "
     "allows two readings. Data sets marked as stand-ins replace the data of the paper."
@@ -34,10 +34,19 @@ SIGNIFICANCE_CAPTION = (
     "Stars (plus signs): significantly less (more) accurate than boosting, by a paired two-tailed t-test over folds at "
     "p <= 0.05; a fraction gives the number of shuffles with this result."
 )
-SIGNIFICANCE_LABEL = r"$p\leq0.05$ ($k/n$: in $k$ of $n$ shuffles)"
+SIGNIFICANCE_LABEL, SHUFFLES_LABEL = r"$p\leq0.05$", " ($k/n$: in $k$ of $n$ shuffles)"
 MARKER_ROW_OFFSET = 0.17  # measured values above the middle of a row, published values below
 ROW_HEIGHT_INCHES = 0.3
 GREY_MARKER_STYLE: dict[str, Any] = {"color": "0.3", "linestyle": "none"}
+MEASURED_STYLE: dict[str, Any] = {"color": CURVE_COLOURS[0], "linestyle": "none", "marker": "o"}
+PUBLISHED_STYLE: dict[str, Any] = {
+    "color": CURVE_COLOURS[1],
+    "linestyle": "none",
+    "marker": "D",
+    "markerfacecolor": "white",
+    "markersize": 4,
+}
+SMALL_GREY_TEXT: dict[str, Any] = {"fontsize": 7, "color": "0.2"}
 LESS_ACCURATE_SYMBOL = "\N{ASTERISK OPERATOR}"
 
 
@@ -47,13 +56,12 @@ def draw_accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
         _draw_measured_value(
             ax,
             row,
-            name,
             100 * test.means["accuracy"],
             100 * test.error,
             _format_significance(test, study.sizes["seed"]),
         )
         star = LESS_ACCURATE_SYMBOL if name in paper.CLASSIFIERS_WORSE_THAN_BOOSTING.get(data, ()) else ""
-        _draw_published_values(ax, row, name, paper.PUBLISHED_ACCURACY.get(data, {}).get(name, ()), star)
+        _draw_published_values(ax, row, paper.PUBLISHED_ACCURACY.get(data, {}).get(name, ()), star)
     _label_rows(ax, study)
     ax.set(xlabel="accuracy (%)", title=find_data_source(data).title_with_stand_in_mark)
     ax.margins(x=0.24)
@@ -63,22 +71,25 @@ def draw_weight_count_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     """Draw the number of weights of each classifier on a logarithmic axis."""
     for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
         if test.means["nonzero_weights"] > 0:
-            _draw_measured_value(ax, row, name, test.means["nonzero_weights"], test.errors["nonzero_weights"])
-        _draw_published_values(ax, row, name, paper.PUBLISHED_WEIGHT_COUNTS.get(data, {}).get(name, ()))
+            _draw_measured_value(ax, row, test.means["nonzero_weights"], test.errors["nonzero_weights"])
+        else:
+            ax.text(0.02, row, "no weights", transform=ax.get_yaxis_transform(), va="center", **SMALL_GREY_TEXT)
+        _draw_published_values(ax, row, paper.PUBLISHED_WEIGHT_COUNTS.get(data, {}).get(name, ()))
     _label_rows(ax, study)
-    ax.set(xlabel="weights", title=find_data_source(data).title_with_stand_in_mark, xscale="log")
+    ax.set(xlabel="number of weights", title=find_data_source(data).title_with_stand_in_mark, xscale="log")
     ax.margins(x=0.1)
     set_log_ticks(ax.xaxis)
 
 
 def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
-    """Add a legend for the markers of accuracy panels."""
+    """Add a legend for the markers of accuracy panels, and for the signs that they show."""
     marker_style: dict[str, Any] = GREY_MARKER_STYLE | {"markersize": 6}
+    signs = "".join(text.get_text() for ax in figure.axes for text in ax.texts)
+    level = SIGNIFICANCE_LABEL + (SHUFFLES_LABEL if "/" in signs else "")
     stars = [
-        make_line_handle(
-            f"{comparison} accurate than boosting, {SIGNIFICANCE_LABEL}", marker=rf"${mark}$", **marker_style
-        )
-        for mark, comparison in ((r"\ast", "less"), ("+", "more"))
+        make_line_handle(f"{comparison} accurate than boosting, {level}", marker=rf"${mark}$", **marker_style)
+        for sign, mark, comparison in ((LESS_ACCURATE_SYMBOL, r"\ast", "less"), ("+", "+", "more"))
+        if sign in signs
     ]
     draw_legend_below(figure, [*_make_marker_handles(study, paper.PUBLISHED_ACCURACY), *stars], columns=2)
 
@@ -95,12 +106,10 @@ def _make_marker_handles(study: xr.Dataset, published_values: dict[str, dict[str
         for data in study.data.values
         for name in study.classifier.values
     ]
-    diamond: dict[str, Any] = GREY_MARKER_STYLE | {"marker": "D", "markerfacecolor": "white"}
-    handles = [
-        make_line_handle("measured, \N{PLUS-MINUS SIGN} standard error over folds", marker="o", **GREY_MARKER_STYLE)
-    ]
+    handles = [make_line_handle("measured, \N{PLUS-MINUS SIGN} standard error over folds", **MEASURED_STYLE)]
     if any(published):
-        handles.append(make_line_handle("paper", **diamond))
+        two = " (pairs: two readings)" if any(len(values) > 1 for values in published) else ""
+        handles.append(make_line_handle(f"Jackson & Craven{two}", **PUBLISHED_STYLE))
     return handles
 
 
@@ -135,39 +144,20 @@ def _format_significance(test: PairedTest, num_shuffles: int) -> str:
     )
 
 
-def _get_classifier_colour(name: str) -> str:
-    return CURVE_COLOURS[list(CLASSIFIERS).index(name) % len(CURVE_COLOURS)]
-
-
-def _draw_measured_value(ax: Axes, row: int, name: str, mean: float, error: float, annotation: str = "") -> None:
-    colour = _get_classifier_colour(name)
-    marker_style: dict[str, Any] = {
-        "marker": "o",
-        "color": colour,
-        "linestyle": "none",
-        "gid": NO_LEGEND_GID,
-    }  # no legend entry, as the row names the classifier
-    ax.errorbar(mean, row - MARKER_ROW_OFFSET, xerr=error, zorder=3, **marker_style)
+def _draw_measured_value(ax: Axes, row: int, mean: float, error: float, annotation: str = "") -> None:
+    ax.errorbar(mean, row - MARKER_ROW_OFFSET, xerr=error, zorder=3, gid=NO_LEGEND_GID, **MEASURED_STYLE)
     _annotate_point(ax, mean + (error if error == error else 0), row - MARKER_ROW_OFFSET, annotation)
 
 
-def _draw_published_values(ax: Axes, row: int, name: str, values: tuple[float, ...], annotation: str = "") -> None:
+def _draw_published_values(ax: Axes, row: int, values: tuple[float, ...], annotation: str = "") -> None:
     if not values:
         return
-    colour, rows = _get_classifier_colour(name), [row + MARKER_ROW_OFFSET] * len(values)
-    marker_style: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 4, "gid": NO_LEGEND_GID}
-    ax.plot(sorted(values), rows, "D", zorder=2, **marker_style)
+    ax.plot(sorted(values), [row + MARKER_ROW_OFFSET] * len(values), zorder=2, gid=NO_LEGEND_GID, **PUBLISHED_STYLE)
     _annotate_point(ax, max(values), row + MARKER_ROW_OFFSET, annotation)
 
 
 def _annotate_point(ax: Axes, x: float, y: float, annotation: str) -> None:
-    text_options: dict[str, Any] = {
-        "textcoords": "offset points",
-        "va": "center_baseline",
-        "fontsize": 7,
-        "color": "0.2",
-    }
-    ax.annotate(annotation, (x, y), (4, 0), **text_options)
+    ax.annotate(annotation, (x, y), (4, 0), textcoords="offset points", va="center_baseline", **SMALL_GREY_TEXT)
 
 
 def _label_rows(ax: Axes, study: xr.Dataset) -> None:
@@ -221,6 +211,10 @@ def draw_votes(simulation: xr.Dataset, theory: None) -> Figure:
     for (accuracy, weights), data in zip(axes, sets, strict=True):
         draw_accuracy_panel(accuracy, simulation, data)
         draw_weight_count_panel(weights, simulation, data)
+    if len(sets) == 1:
+        for ax in axes.flat:
+            ax.set_title("")
+        set_heading(figure, [find_data_source(sets[0]).title_with_stand_in_mark, describe_size_and_runs(simulation)])
     add_accuracy_legend(figure, simulation)
     return figure
 

@@ -27,6 +27,7 @@ from theory.solutions import solve_line
 
 NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
+FLUCTUATIONS_NOTE = r"$z$: deviation from the predicted mean in standard deviations; points at small $N$: order $1/N^2$"
 MAX_DRAWN_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
 
 
@@ -54,7 +55,7 @@ def draw_fluctuations(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys: list[Any] = [make_points_handle(label, **get_curve_style(index)) for index, label in enumerate(sizes)]
     keys += [make_line_handle("theory to order $1/N$; normal density")]
     keys += [make_line_handle(r"limit $t\to\infty$", color="0.5", linestyle=":", linewidth=1)]
-    return add_title_and_legend(figure, simulation, keys, columns=3)
+    return add_title_and_legend(figure, simulation, keys, columns=3, note=FLUCTUATIONS_NOTE)
 
 
 fluctuations = PublishedFigure(

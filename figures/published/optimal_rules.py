@@ -35,7 +35,10 @@ RULE_FLIP_SCHEDULE_KEYS = ("rule", "assumed_flip", "flip", "schedule")
 RULE_FLIP_SCHEDULE_AXIS = "_".join(RULE_FLIP_SCHEDULE_KEYS)
 FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two apply to the integral I(p_f)
 EQUAL_ERROR_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
-RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": r", $\eta/(1+t/t_0)$"}  # labels of schedules
+RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": ", decaying rate"}  # labels of schedules
+SCHEDULE_NOTE = (
+    r"decaying rate: $\eta/(1+t/t_0)$, with the best $t_0$ for this $t$ (dashed), or best at every time (solid)"
+)
 
 
 def draw_noise_optimal(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -86,7 +89,7 @@ def draw_noise_optimal(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         make_line_handle(f"theory, $t$ = {t:g}", linestyle="--", linewidth=0.9),
         make_points_handle(label=f"simulation, $t$ = {t:g}"),
     ]
-    return add_title_and_legend(figure, simulation, keys, f"$t$ = {t:g}", columns=3)
+    return add_title_and_legend(figure, simulation, keys, f"$t$ = {t:g}", columns=3, note=SCHEDULE_NOTE)
 
 
 noise_optimal = PublishedFigure(

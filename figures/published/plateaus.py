@@ -157,7 +157,7 @@ def draw_plateau(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax, (label, names) in zip(axes.flat[1:], PANEL_VARIABLES.items(), strict=True):
         keys = draw_panel(ax, results, "t", names, label=label, log="y" if "eps_g" in names else "")
         ax.set_xlabel(r"$t-t_\mathrm{esc}$ (steps / $N$)")
-        draw_guide(ax, x=0, color="0.7")
+        draw_guide(ax, x=0, text="escape", color="0.7")
         if len(keys) > 1:
             ax.legend(handles=keys, loc="best")
     set_heading(figure, [f"$\\eta$ = {simulation.eta.item():g}", describe_size_and_runs(simulation)])
@@ -214,6 +214,7 @@ def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) 
 
 
 NUM_ESCAPE_TIME_BINS = 14
+GROWTH_RATE_NOTE = r"$\Lambda$: growth rate of the asymmetry; points at small $N$ off the line: finite $N$"
 
 
 def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -239,10 +240,11 @@ def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     for ax in (left, right):
         ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\Lambda)$")
     left.set(ylabel="density", ylim=(0, None))
-    right.set(ylabel="fraction still on the plateau", ylim=(0, None))
+    right.set(ylabel="fraction on the plateau", ylim=(0, None))
     keys: list[Any] = [make_points_handle(f"$N$ = {N:,}", **get_curve_style(index)) for index, N in enumerate(shifted)]
-    keys.append(make_line_handle(r"theory: $-\ln|\xi|/\Lambda+c$, nothing fitted"))
-    return add_title_and_legend(figure, simulation, keys, "eta", f"$\\Lambda$ = {prediction.rate:.4f}", columns=4)
+    keys.append(make_line_handle(r"theory, $N\to\infty$ (nothing fitted)"))
+    title_keys = ("eta", f"$\\Lambda$ = {prediction.rate:.4f}")
+    return add_title_and_legend(figure, simulation, keys, *title_keys, columns=4, note=GROWTH_RATE_NOTE)
 
 
 escape = PublishedFigure(

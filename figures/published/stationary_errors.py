@@ -25,7 +25,6 @@ from figures.style import (
     CURVE_MARKERS,
     NO_LEGEND_GID,
     SMALL_FONT_SIZE,
-    THEORY_COLOUR,
     draw_seed_means,
     get_curve_style,
     get_kind_label,
@@ -49,6 +48,7 @@ SMALL_DRIFT_ASYMPTOTES = {  # amplitude, inverse exponent, vertical alignment of
     "perceptron": (0.5052854482, 3, "bottom"),
     "hebb": (0.4237772081, 4, "bottom"),
 }
+ASYMPTOTE_STYLE: dict[str, Any] = {"color": "0.5", "linewidth": 0.6}
 RULES_WITH_CROSSING_ERRORS = ("hebb", "perceptron")  # the better rule depends on the drift
 
 
@@ -75,7 +75,8 @@ def draw_drift(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ax.set(xlabel=r"drift $\delta$", ylabel=r"stationary $\epsilon_g$", xlim=(0.8 * MIN_DRIFT, 1.3 * drifts[-1]))
     _mark_equal_error_drift(ax, drifts, states)
     set_log_axes(ax, "xy")
-    return add_title_and_legend(figure, simulation, keys, f"$t$ = {float(simulation.t[-1]):g}", columns=3)
+    keys.append(make_line_handle(r"power law for $\delta\to0$", **ASYMPTOTE_STYLE))
+    return add_title_and_legend(figure, simulation, keys, f"$t$ = {float(simulation.t[-1]):g}", columns=2)
 
 
 drift = PublishedFigure(
@@ -101,7 +102,7 @@ def _draw_small_drift_asymptote(ax: Axes, rule: str, max_drift: float) -> None:
         return
     amplitude, root, side = SMALL_DRIFT_ASYMPTOTES[rule]
     ends = np.array([MIN_DRIFT, max_drift])
-    ax.plot(ends, amplitude * ends ** (1 / root), color="0.6", linewidth=0.6, zorder=0, gid=NO_LEGEND_GID)
+    ax.plot(ends, amplitude * ends ** (1 / root), **ASYMPTOTE_STYLE, zorder=0, gid=NO_LEGEND_GID)
     text_drift, height_drift = (
         (MIN_DRIFT, 2 * MIN_DRIFT) if side == "bottom" else (2 * MIN_DRIFT, 2 * MIN_DRIFT)
     )  # a label above the rising line needs more height
@@ -123,7 +124,7 @@ def _mark_equal_error_drift(ax: Axes, drifts: np.ndarray, errors_by_rule: dict[s
         return
     excess = np.log(errors_by_rule["hebb"] / errors_by_rule["perceptron"])[::-1]
     drift = float(np.exp(np.interp(0.0, excess, np.log(drifts)[::-1])))
-    draw_guide(ax, x=drift, text=rf"equal at $\delta={drift:.2g}$")
+    draw_guide(ax, x=drift, text=rf"equal errors at $\delta={drift:.2g}$")
 
 
 def _solve_stationary_errors(theory: xr.Dataset, rule: str, drifts: np.ndarray) -> np.ndarray:
@@ -147,6 +148,9 @@ UNIT_COUNT_KEYS = ("M", "K")
 UNIT_COUNT_AXIS = "_".join(UNIT_COUNT_KEYS)
 TIME_LINE_POINTS = 60
 EQUAL_SURPLUS_UNITS_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
+FIRST_ORDER_STYLE: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
+NOISE_FLOOR_NOTE = r"$M$: units of the teacher; $\sigma$: noise of its outputs"
+K_LABEL_ROOM = 2.0  # factor by which the axis of time begins before the first time
 DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
 
 
@@ -171,21 +175,14 @@ def draw_noise_floor(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             index,
         )
     columns = np.flatnonzero(theory.M.values == units[0])
-    times = [
-        _draw_error_against_time(
-            time_axes,
-            simulation.isel({UNIT_COUNT_AXIS: column}),
-            floors[column],
-            {"color": shade, "marker": CURVE_MARKERS[order]},
-        )
-        for order, (column, shade) in enumerate(zip(columns, make_shades(len(columns)), strict=True))
-    ]
+    for order, (column, shade) in enumerate(zip(columns, make_shades(len(columns)), strict=True)):
+        style = {"color": shade, "marker": CURVE_MARKERS[order]}
+        _draw_error_against_time(time_axes, simulation.isel({UNIT_COUNT_AXIS: column}), floors[column], style)
     _label_axes(late, time_axes, simulation, units[0])
-    marks = [
-        make_line_handle(f"$M$ = {M}", linestyle="none", markerfacecolor="white", **get_curve_style(index))
-        for index, M in enumerate(units)
-    ]
-    return add_title_and_legend(figure, simulation, [*marks, *FLOOR_LEGEND_HANDLES, *times], "eta", "noise", columns=4)
+    marks = [make_curve_handle(index, f"(a) $M$ = {M}") for index, M in enumerate(units)]
+    return add_title_and_legend(
+        figure, simulation, [*marks, *FLOOR_LEGEND_HANDLES], "eta", "noise", columns=4, note=NOISE_FLOOR_NOTE
+    )
 
 
 noise_floor = PublishedFigure(
@@ -193,9 +190,10 @@ noise_floor = PublishedFigure(
     axes=(UNIT_COUNT_AXIS,),
     caption=(
         r"Networks that learn from noisy labels. (a) $\epsilon_g$ at the last recorded time against the number $K$ of "
-        r"student units, for teachers of $M$ units; dashes: equations at this time; crosses: the stationary state with "
-        r"equal surplus units, stable only for $K\leq M+1$; dotted: the error of this state to first order in the "
-        r"learning rate. (b) $\epsilon_g$ against $t$ for the smallest $M$; dashed: the same stationary state."
+        r"student units, for teachers of $M$ units. (b) $\epsilon_g$ against $t$ for the smallest $M$. Dashed: the "
+        r"stationary state with equal surplus units, stable only for $K\leq M+1$; with more units the error falls "
+        r"below it. Dotted: the error of this state to first order in the learning rate. In (a), lines join integer "
+        r"$K$."
     ),
     lines_caption=r"Lines: equations, $N\to\infty$.",
 )
@@ -203,31 +201,25 @@ noise_floor = PublishedFigure(
 
 def _draw_final_errors(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: np.ndarray, index: int) -> None:
     """Draw eps_g of one M at the last time, from runs, equations and the stationary state."""
-    K, M, style = runs.K.values, int(runs.M[0]), get_curve_style(index)
-    ax.plot(K, DRAWN_ERROR_SCALE * floors, "x", color=THEORY_COLOUR, markersize=4, markeredgewidth=0.9, zorder=2)
-    dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 11, "markeredgewidth": 1.1}
-    ax.plot(K, DRAWN_ERROR_SCALE * theory.eps_g.isel(t=-1).values, color=style["color"], **dash)
-    draw_seed_means(ax, K, DRAWN_ERROR_SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index, **style)
+    K, M, colour = runs.K.values, int(runs.M[0]), get_curve_style(index)["color"]
+    ax.plot(K, DRAWN_ERROR_SCALE * theory.eps_g.isel(t=-1).values, color=colour)
+    ax.plot(K, DRAWN_ERROR_SCALE * floors, color=colour, **EQUAL_SURPLUS_UNITS_STYLE)
     rate = runs.eta.item() * runs.noise.item() ** 2 / (2 * np.pi)
-    ax.plot(
-        K,
-        DRAWN_ERROR_SCALE * rate * (K - M + M / np.sqrt(3)),
-        linestyle=":",
-        linewidth=0.9,
-        color=THEORY_COLOUR,
-        zorder=0,
-    )
+    ax.plot(K, DRAWN_ERROR_SCALE * rate * (K - M + M / np.sqrt(3)), color=colour, **FIRST_ORDER_STYLE)
+    draw_seed_means(ax, K, DRAWN_ERROR_SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index)
 
 
-def _draw_error_against_time(ax: Axes, runs: xr.Dataset, floor: float, style: dict[str, Any]) -> Any:
-    """Draw eps_g of one K against time, and return its legend handle."""
+def _draw_error_against_time(ax: Axes, runs: xr.Dataset, floor: float, style: dict[str, Any]) -> None:
+    """Draw eps_g of one K against time, and write K at the first time."""
     t = runs.t.values[runs.t.values > 0]
     times = np.geomspace(t[0], t[-1], TIME_LINE_POINTS).tolist()
     line = solve(modify_scenario(runs, M=int(runs.M), K=int(runs.K), t=times, zip=None))
     ax.plot(line.t, DRAWN_ERROR_SCALE * line.eps_g, color=style["color"])
-    draw_guide(ax, y=DRAWN_ERROR_SCALE * floor, color=style["color"], **EQUAL_SURPLUS_UNITS_STYLE)
+    ax.plot(t[[0, -1]], [DRAWN_ERROR_SCALE * floor] * 2, color=style["color"], zorder=0, **EQUAL_SURPLUS_UNITS_STYLE)
     draw_seed_means(ax, t, DRAWN_ERROR_SCALE * runs.eps_g.sel(t=t), 0, **style)
-    return make_line_handle(f"$K$ = {int(runs.K)}", markerfacecolor="white", **style)
+    start = t[0], DRAWN_ERROR_SCALE * float(line.eps_g[0])
+    text_style: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center", "color": style["color"]}
+    ax.annotate(f"$K$ = {int(runs.K)}", start, (-5, 0), **text_style)
 
 
 def _label_axes(late: Axes, time_axes: Axes, simulation: xr.Dataset, M: int) -> None:
@@ -235,10 +227,12 @@ def _label_axes(late: Axes, time_axes: Axes, simulation: xr.Dataset, M: int) -> 
     late.set_title(f"$t$ = {float(simulation.t[-1]):g}")
     late.set_xticks(sorted(set(simulation.K.values.tolist())))
     time_axes.set(xlabel="$t$ (steps / $N$)", ylabel=r"$\epsilon_g$ ($10^{-4}$)", title=f"$M$ = {M}")
+    time_axes.set_xscale("log")
+    time_axes.set_xlim(left=time_axes.get_xlim()[0] / K_LABEL_ROOM)
     set_log_axes(time_axes, "xy")
 
 
 FLOOR_LEGEND_HANDLES = (
-    make_line_handle("equal surplus units", marker="x", markersize=4, **EQUAL_SURPLUS_UNITS_STYLE),
-    make_line_handle(r"first order in $\eta$", linestyle=":", linewidth=0.9),
+    make_line_handle("stationary, equal surplus units", **EQUAL_SURPLUS_UNITS_STYLE),
+    make_line_handle(r"first order in $\eta$", **FIRST_ORDER_STYLE),
 )
