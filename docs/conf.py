@@ -8,6 +8,7 @@ import bokeh
 from pydantic import BaseModel
 
 import statmech
+from figures.interactive.typeface import make_font_css
 from statmech.keys.scenario import AbstractScenario
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -52,7 +53,7 @@ html_theme_options = {
 }
 html_show_copyright = False
 html_static_path = ["_static", str(Path(bokeh.__file__).parent / "server/static/js/bokeh-mathjax.min.js")]
-html_css_files = ["style.css"]
+html_css_files = ["typeface.css", "style.css"]
 html_search_scorer = str(Path(__file__).parent / "_static/search_scores.js")
 mathjax_path = "math.js"
 
@@ -97,6 +98,12 @@ def _short_signature(app, what, name, thing, options, signature, returns):
     return (signature or "").replace("TypeAliasForwardRef('ArrayLike')", "ArrayLike") or None, returns
 
 
+def _write_typeface(app):
+    folder = Path(app.outdir) / "_static"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "typeface.css").write_text(make_font_css())
+
+
 def _keys(kind):
     if kind is AbstractScenario:
         return "(**keys)"
@@ -108,6 +115,7 @@ def _keys(kind):
 
 
 def setup(app):
+    app.connect("builder-inited", _write_typeface)
     app.connect("source-read", _to_pages)
     app.connect("include-read", _to_pages)
     app.connect("autodoc-process-signature", _short_signature)

@@ -30,6 +30,7 @@ from figures.explorer.computation import describe_exception
 from figures.explorer.live_scenario import ScenarioControls
 from figures.explorer.page_charts import ExplorerCharts
 from figures.explorer.pages import View, explain_missing_page
+from figures.interactive.typeface import FONT_STACK
 from figures.labels import kind_label
 from figures.style import STYLE_SETTINGS
 from statmech.config import config_files
@@ -175,6 +176,7 @@ class ExplorerPage:
             sidebar_variant="temporary",
             busy_indicator=None,
             sx=HIDE_TITLE_STYLE,
+            theme_config={"typography": {"fontFamily": FONT_STACK}},
         )
         self.whole.get_root = partial(_exempt_charts_from_theme, self.whole.get_root)
         self.charts.dark = self.whole.dark_theme

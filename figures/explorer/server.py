@@ -38,6 +38,7 @@ from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
 from tornado.web import OutputTransform, RequestHandler
 
+from figures.interactive.typeface import make_font_css
 from statmech.errors import ConfigError
 
 LOCALHOST = "127.0.0.1"
@@ -359,7 +360,8 @@ def serve(
 
     Raises `ConfigError` if the port is in use.
     """
-    pn.extension("mathjax")  # Bokeh includes MathJax but not KaTeX's fonts for root signs
+    # Bokeh includes MathJax but not KaTeX's fonts for root signs
+    pn.extension("mathjax", raw_css=[make_font_css()])
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # a closed tab is not worth a warning
     bound = _bind_socket(port)
     guard = RequestGuard(bound.getsockname()[1])

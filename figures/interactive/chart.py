@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
+from bokeh.models import BasicTickFormatter, ColumnDataSource, FixedTicker, HoverTool, Range1d
 from bokeh.models.annotations import Span
 from bokeh.models.annotations.html import HTMLLabelSet
 from bokeh.models.glyph import Glyph
@@ -28,6 +28,7 @@ from figures.interactive.axes_and_theme import (
     wrap_label,
 )
 from figures.interactive.chart_rows import ChartRows, get_dash
+from figures.interactive.typeface import FONT_STACK
 from figures.labels import plain_from_latex
 from figures.style import BAND_EDGE_WIDTH_POINTS, BAND_OPACITY
 
@@ -119,7 +120,7 @@ class Chart:
             "text_baseline": "middle",
             "text_color": "color",
         }
-        label_style |= {"text_font_size": f"{END_LABEL_FONT_PIXELS * theme.size:.0f}px"}
+        label_style |= {"text_font": FONT_STACK, "text_font_size": f"{END_LABEL_FONT_PIXELS * theme.size:.0f}px"}
         self.figure.add_layout(HTMLLabelSet(source=self.ends, **label_style))
         self.show(panel)
 
@@ -131,9 +132,11 @@ class Chart:
         logarithmic = [self.rows.log_x] * len(figure.xaxis) + [self.rows.log_y] * len(figure.yaxis)
         for axis, log in zip([*figure.xaxis, *figure.yaxis], logarithmic, strict=True):
             axis.update(
+                axis_label_text_font=FONT_STACK,
                 axis_label_text_font_style="normal",
                 axis_label_text_color=theme.text_colour,
                 axis_label_text_font_size=f"{AXIS_NAME_FONT_PIXELS * theme.size:.0f}px",
+                major_label_text_font=FONT_STACK,
                 major_label_text_color=theme.text_colour,
                 major_label_text_font_size=f"{TICK_FONT_PIXELS * theme.size:.0f}px",
                 axis_line_color=theme.axis_colour,
@@ -351,6 +354,7 @@ class Chart:
             self.figure.xaxis.ticker.ticks = ticks
         else:
             self.figure.xaxis.ticker = FixedTicker(ticks=ticks)
+            self.figure.xaxis.formatter = BasicTickFormatter()  # on logarithmic axes Bokeh would round to powers of ten
 
 
 def get_axes_key(panel: PanelDescription) -> tuple[Any, ...]:
