@@ -141,6 +141,7 @@ FIGURE_MEDIA = {
         },
         size_factor=1.5,
     ),
+    "phone": Medium({}, is_one_column=True),
 }
 
 
@@ -157,7 +158,7 @@ DRAWING_OPTIONS: ContextVar[DrawingOptions] = ContextVar("DRAWING_OPTIONS", defa
 
 @contextmanager
 def use_medium(medium: str | None, residuals: bool = False) -> Iterator[None]:
-    """Use the style of a medium (`page`, `pre` or `talk`) for the figures drawn in a `with` block.
+    """Use the style of a medium, such as `page` or `talk`, for the figures drawn in a `with` block.
 
     Parameters
     ----------

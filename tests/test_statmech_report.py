@@ -17,7 +17,7 @@ from figures.interactive import html_report, report_charts
 from figures.interactive.html_report import write_report
 from figures.overlay import describe_figure
 from simulate.execution.store_simulation import run_into
-from statmech import RULES, Inference, Results, Risk, Scenario
+from statmech import RULES, Descent, Inference, Results, Risk, Scenario
 from statmech.keys.figure_key import Composition
 from statmech.keys.scenario import SCENARIOS
 from statmech.runtime.installed_packages import get_install_command
@@ -58,6 +58,12 @@ def test_a_simulation_that_is_wrong_is_marked_in_the_table(tmp_path):
     assert re.search(r"Deviates: 1 of \d+ values beyond the bound \d\.\d, largest", Page(text).words)
 
 
+def has_foreign_elements(page):
+    pictures = [attrs["src"] for tag, attrs in page.elements if tag == "img"]
+    embedded = all(source.startswith("data:image/svg+xml;base64,") for source in pictures)
+    return not embedded or any("onerror" in attrs for _, attrs in page.elements)
+
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}"
 
 
@@ -69,7 +75,7 @@ def test_foreign_text_is_escaped(tmp_path, monkeypatch):
     folder = saved(tmp_path / "<img src=x onerror=alert(3)>", simulate.run(scenario), solution)
     page = paged(folder)
     assert [tag for tag, _ in page.elements].count("script") == 3  # the library, its log level, and its call
-    assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
+    assert not has_foreign_elements(page)
     assert page.words.count(HOSTILE) >= 4  # legend, table, config, provenance
 
 
@@ -80,13 +86,13 @@ def test_foreign_labels_and_paths_are_escaped(tmp_path, monkeypatch):
     folder = tmp_path / "labels"
     page = paged(computed(folder, Scenario(rule=["mine", "perceptron"], N=20, t=[1, 2], seeds=2, figure="overlay")))
     assert [tag for tag, _ in page.elements].count("script") == 3
-    assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
+    assert not has_foreign_elements(page)
     monkeypatch.chdir(tmp_path)
     path = "<img src=x onerror=alert(1)>.csv"
     (tmp_path / path).write_text("1,2,3\n4,5,7\n0,1,0\n")
     laws = ["gaussian", {"rows": {"path": path}}]
     page = paged(computed(tmp_path / "paths", Scenario(rule="hebb", inputs=laws, N=3, t=[1, 2], seeds=2)))
-    assert not [tag for tag, attrs in page.elements if tag == "img" or "onerror" in attrs]
+    assert not has_foreign_elements(page)
     assert page.words.count(path) >= 2  # legend and config
 
 
@@ -199,10 +205,12 @@ def test_an_equation_that_cannot_be_set_has_no_picture():
 def test_colour_is_an_axis_that_theory_knows_and_marker_one_that_it_does_not():
     scenario = Scenario(rule="perceptron", N=[20, 50], t=[0.5, 1, 2, 5, 10], eta=[0.5, 1, 2], seeds=2)
     drawn = report_charts.charts(Results(scenario, simulate.run(scenario), theory.solve(scenario)))
-    assert [label for label, swatch in drawn.legend if "dasharray" in swatch] == ["η = 0.5", "η = 1", "η = 2"]
-    assert [label for label, swatch in drawn.legend if "translate" in swatch] == ["N = 20", "N = 50"]
+    assert [label for label, swatch in drawn.legend if "dasharray" in swatch] == [
+        f"<i>η</i> = {eta}" for eta in (0.5, 1, 2)
+    ]
+    assert [label for label, swatch in drawn.legend if "translate" in swatch] == ["<i>N</i> = 20", "<i>N</i> = 50"]
     assert drawn.choices == [""]
-    points = [it for it in drawn.sets[0][0][2].renderers if it.name == "points"][-1].data_source.data
+    points = [it for it in drawn.sets[0][0].figure.renderers if it.name == "points"][-1].data_source.data
     looks = set(zip(points["label"], points["color"], points["marker"], strict=True))
     assert len(looks) == 6
     assert len({colour for _, colour, _ in looks}) == 3
@@ -313,7 +321,7 @@ def test_a_browser_draws_the_charts_and_requests_nothing(whole, tmp_path):
     assert complaints == []
 
 
-CANVASES = """at => [...document.querySelectorAll(".place")[at].querySelectorAll("[data-root-id]")].filter(
+CANVASES = """at => [...document.querySelectorAll(".set")[at].querySelectorAll("[data-root-id]")].filter(
   it => [...it.children].some(child => child.shadowRoot?.querySelector(".bk-Canvas")?.shadowRoot
     ?.querySelector("canvas")?.width > 100)).length"""
 
@@ -325,16 +333,30 @@ def drawn(page, at: int) -> int:
 
 def shown(page) -> list[int]:
     """The visible sets of charts."""
-    return page.evaluate(
-        "[...document.querySelectorAll('.place')].flatMap((it, at) => it.checkVisibility() ? [at] : [])"
-    )
+    return page.evaluate("[...document.querySelectorAll('.set')].flatMap((it, at) => it.checkVisibility() ? [at] : [])")
+
+
+@pytest.mark.slow
+def test_names_are_symbols_and_variables_that_the_figure_leaves_out_are_folded(tmp_path):
+    section = {"y": "eps_t", "series": "loss"}
+    keys = {"loss": ["square", "logistic"], "descent": "gradient", "alpha": 2, "epochs": [1, 3], "figure": section}
+    folder = computed(tmp_path / "own", Descent(lam=0.1, N=50, seeds=2, **keys))
+    html = html_report.write_report(folder).read_text()
+    shown, folded = html.partition('<div class="set">')[2].partition("<details>")[::2]
+    assert re.findall('class="y">(.*?)</p>', shown) == ["<i>ε</i><sub>t</sub>"]
+    assert "<i>R</i>" in folded.partition("</details>")[0]
+    headings = re.findall(r'<th scope="col".*?>(.*?)</th>', html)
+    assert {"loss", "<i>R</i>", "<i>ε</i><sub>g</sub>"} <= {*headings}
+    assert not [heading for heading in headings if "_" in heading]
+    assert html.count("@font-face { font-family") == 4
+    assert len(re.findall("<source media=.* srcset=.data:image/svg", html)) == 1
 
 
 @pytest.mark.slow
 def test_the_vote_and_mean_of_a_single_student_have_no_charts_of_their_own():
     scenarios = [Scenario(rule=["hebb", "perceptron"], N=50, t=[1, 2, 4], K=K) for K in (1, 3)]
     drawn = [report_charts.charts(Results(scenario, theory=theory.solve(scenario))) for scenario in scenarios]
-    one, three = ([ylabel for ylabel, _, _ in it.sets[0]] for it in drawn)
+    one, three = ([chart.ylabel for chart in it.sets[0]] for it in drawn)
     assert len(three) > len(one)
     assert not any("vote" in title or "mean" in title for title in one)
     assert any("vote" in title for title in three)

@@ -4,20 +4,25 @@ The report can be sent to a colleague or kept with a paper. The page contains ev
 charts with the library that draws them, and tables. It loads nothing, and a content policy forbids browsers to load
 anything. A template escapes all text, because names in configs, folders and messages are not trusted.
 
-Equations: the pictures need neither scripts nor fonts. Matplotlib supports a part of LaTeX (mathtext), and unsupported
+Equations: the pictures need neither scripts nor fonts. The figure is drawn twice, the second time in one column for
+phones. Matplotlib supports a part of LaTeX (mathtext), and unsupported
 commands are rewritten. An equation that matplotlib still cannot draw is shown as LaTeX.
 """
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from figures.labels import get_symbol, html_from_latex, kind_label, plain_from_latex
-from figures.style import apply_style, make_svg_element
+from figures import curves
+from figures.interactive.typeface import FONT_STACK, MONOSPACE_FONT_STACK, make_font_css
+from figures.labels import format_control_with_arrows, get_symbol, html_from_latex, kind_label, plain_from_latex
+from figures.style import apply_style, make_svg_element, use_medium
 from statmech import __version__
 from statmech.config.config_files import format_config
 from statmech.errors import ConfigError
@@ -34,7 +39,10 @@ from statmech.stores.store_status import read_logged_runs
 from statmech.stores.zarr_store import list_stores
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from statmech.results.results import Results
+    from statmech.results.tables import Table, TableCell, TableColumn
 
 
 EQUATION_FONT_SIZE = 14  # points, as in the surrounding text
@@ -102,6 +110,8 @@ SIGNS_BY_PLAIN_TEXT = {
     "-> infinity": "→ ∞",
     "w.xi": "w·ξ",
     "w.w*": "w·w*",
+    "alpha N": "αN",
+    "simulation - theory": "simulation − theory",
 }  # replaces plain letters in long names
 DIMENSION_KEYS = ("N", "K", "data")  # shown at the top of a page if the scenario has them
 
@@ -136,17 +146,20 @@ def render_page(results: Results) -> str:
     from theory.solutions import cache_theory_lines
 
     with cache_theory_lines():
-        page_charts, picture = charts(results), _draw_figure(results)
-    script, elements = _embed_charts([chart for chart_set in page_charts.sets for *_, chart in chart_set])
+        picture, choice = _draw_figure(results)
+        page_charts = charts(results, choice)
+    script, elements = _embed_charts([chart.figure for chart_set in page_charts.sets for chart in chart_set])
     remaining = iter(map(Markup, elements))
     parts = {
         "equations": [(owner, latex, Markup(svg)) for owner, latex, svg in render_equations(results.scenario)],
         "charts": page_charts,
         "sets": [
-            [(Markup(ylabel), Markup(xlabel), next(remaining)) for ylabel, xlabel, _ in chart_set]
+            [(chart.is_folded, Markup(chart.ylabel), Markup(chart.xlabel), next(remaining)) for chart in chart_set]
             for chart_set in page_charts.sets
         ],
         "meanings": [(Markup(name), use_mathematical_signs(meaning)) for name, meaning in page_charts.explanations],
+        "legend": [(Markup(label), Markup(swatch)) for label, swatch in page_charts.legend],
+        "fonts": {"faces": Markup(make_font_css()), "text": Markup(FONT_STACK), "code": Markup(MONOSPACE_FONT_STACK)},
         "left_out": [Markup(entry) for entry in page_charts.omitted_values],
         "picture": picture,
         "library": Markup(_make_bokeh_scripts(Resources(mode="inline", components=["bokeh"], log_level="warn"))),
@@ -207,7 +220,7 @@ def _collect_texts(results: Results) -> dict[str, Any]:
         "sizes": _get_dimensions_and_seeds(scenario),
         "status": results.status,
         "missing": _explain_missing_part(results),
-        "tables": list(make_results_tables(results)),
+        "tables": [_format_table(table, results) for table in make_results_tables(results)],
         "config": format_config(scenario),
         "stores": {part: _get_provenance(results, part) for part in ("simulation", "theory")},
         "references": [(key, format_reference(key)) for key in keys],
@@ -220,26 +233,50 @@ def _collect_texts(results: Results) -> dict[str, Any]:
     }
 
 
+def _format_table(table: Table, results: Results) -> Table:
+    """Return a table with symbols and labels instead of names of variables and values, and with minus signs."""
+    from markupsafe import Markup
+
+    scenario = results.scenario
+    variables = curves.distinguish_symbols({**scenario.theory_only_variables, **scenario.variables})
+
+    def format_heading(column: TableColumn) -> TableColumn:
+        symbol = get_symbol(scenario, column.heading) if column.key else column.heading
+        if not column.key and column.heading in variables:
+            symbol = variables[column.heading].symbol
+        return replace(column, heading=Markup(html_from_latex(symbol)))
+
+    def format_cell(column: TableColumn, cell: TableCell) -> TableCell:
+        label = kind_label(scenario.choices().get(column.heading, {}), cell.text) if column.key else cell.text
+        return replace(cell, text=re.sub(r"^-(?=\d)", "\N{MINUS SIGN}", format_control_with_arrows(label)))
+
+    return replace(
+        table,
+        title=use_mathematical_signs(table.title),
+        columns=tuple(map(format_heading, table.columns)),
+        rows=tuple(tuple(map(format_cell, table.columns, row)) for row in table.rows),
+        notes=tuple(map(use_mathematical_signs, table.notes)),
+    )
+
+
 def _describe_bands(results: Results) -> str:
     """Describe the bands of theory, or return "" without bands."""
-    from figures import curves, legends
+    from figures import legends
 
     has_bands = results.theory is not None and curves.has_run_bands(results.scenario)
     return plain_from_latex(legends.describe_bands(results)).removeprefix("band: ") if has_bands else ""
 
 
 def _summarise_results(results: Results) -> str:
-    """Summarise the kind of scenario, the size of the sweep and the available parts in one sentence."""
-    from figures import curves
+    """Summarise the kind of scenario, the size of the sweep and the available parts in one sentence of HTML."""
+    from markupsafe import Markup, escape
 
     scenario, seeds = results.scenario, results.scenario.seeds
     kind = (type(scenario).__doc__ or "").partition("\n\n")[0].rstrip(".")
     axes = {
         axis: curves.get_axis_coordinates(results.either, axis) for axis in scenario.shape
     }  # a parallel axis has several keys
-    names = {
-        axis: ", ".join(plain_from_latex(get_symbol(scenario, key)) for key in keys) for axis, keys in axes.items()
-    }
+    names = {axis: ", ".join(html_from_latex(get_symbol(scenario, key)) for key in keys) for axis, keys in axes.items()}
     shape = " × ".join(f"{length} of {names[axis]}" for axis, length in scenario.shape.items())
     count = math.prod(scenario.shape.values())
     parts = [f"{count} parameter combinations ({shape})" if shape else "one parameter combination"]
@@ -248,7 +285,7 @@ def _summarise_results(results: Results) -> str:
     if not scenario.on_data:
         datasets = {"simulation": results.simulation, "theory": results.theory}
         parts.append(" and ".join(name for name, part in datasets.items() if part is not None))
-    return f"{kind}: {', '.join(parts)}."
+    return Markup(f"{escape(use_mathematical_signs(kind))}: {', '.join(parts)}.")
 
 
 def _get_dimensions_and_seeds(scenario: AbstractScenario) -> list[tuple[str, str]]:
@@ -280,23 +317,27 @@ def _explain_missing_part(results: Results) -> str:
     return ""
 
 
-def _draw_figure(results: Results) -> dict[str, Any] | None:
-    """Draw the published figure as an SVG element with its caption, or explain why it cannot be drawn."""
+def _draw_figure(results: Results) -> tuple[dict[str, Any] | None, str | Composition]:
+    """Draw the figure of the results with its caption, or explain why it cannot be drawn.
+
+    Also returns the name of the figure or its composition.
+    """
     from markupsafe import Markup
 
     import figures
     from figures import captions
-    from figures.style import make_svg_element
 
     if not results.complete:
-        return None
+        return None, ""
     try:
         choice = _choose_figure(results)
         name, drawn_figure, _ = figures.draw_with_fallback(choice, results)
+        with use_medium("phone"):
+            phone_figure = figures.draw_with_fallback(choice, results).figure
         captioned = choice if isinstance(choice, Composition) else name
     except ConfigError as failure:
-        return {"name": "", "shows": "", "caption": f"No figure: {failure}", "svg": ""}
-    return {
+        return {"name": "", "shows": "", "caption": f"No figure: {failure}", "source": ""}, ""
+    picture = {
         "name": name,
         "shows": choice.title
         if isinstance(choice, Composition)
@@ -304,9 +345,16 @@ def _draw_figure(results: Results) -> dict[str, Any] | None:
         "caption": Markup(
             re.sub("`([^`]*)`", r"<code>\1</code>", html_from_latex(captions.make_caption(results, captioned)))
         ),
-        "svg": Markup(make_svg_element(drawn_figure)),
+        "source": _make_picture_source(drawn_figure),
+        "phone_source": _make_picture_source(phone_figure),
         "inches": drawn_figure.get_figwidth(),
     }
+    return picture, choice
+
+
+def _make_picture_source(figure: Figure) -> str:
+    """Return a figure as the source of an HTML picture."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(make_svg_element(figure).encode()).decode()}"
 
 
 def _choose_figure(results: Results) -> str | Composition:

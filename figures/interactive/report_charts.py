@@ -1,6 +1,7 @@
 """Charts of all variables of a simulation and its theory, for a report.
 
-The charts are the panels of the figure that shows all variables (`figures.overlay`). If a figure has panels for several
+The charts are the panels of the figure that shows all variables (`figures.overlay`). Variables that the figure of the
+results leaves out come last, and the page folds their charts. If a figure has panels for several
 values of an axis, there is one set of charts per value, for as many values as fit on a page.
 """
 
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from figures import curves as series
-from figures.description import FigureDescription, PanelDescription
+from figures.description import FigureDescription, LegendEntry, PanelDescription
 from figures.interactive.axes_and_theme import ChartTheme
 from figures.interactive.chart import Chart
 from figures.interactive.swatches import make_swatch
 from figures.labels import get_symbol, get_usual_abscissa_key, html_from_latex, plain_from_latex
 from figures.overlay import describe_figure
+from figures.style import THEORY_COLOUR
 from statmech.keys.figure_key import Composition
 from statmech.keys.variables import Variable
 
@@ -31,26 +33,41 @@ REPORT_CHART_HEIGHT = 320  # pixels
 
 
 @dataclass(frozen=True)
+class LabelledChart:
+    """A chart, the labels of its axes as HTML, and whether it is folded."""
+
+    ylabel: str
+    xlabel: str
+    figure: Any
+    is_folded: bool
+
+
+@dataclass(frozen=True)
 class ReportCharts:
     """All charts of a page, with their legend and explanations.
 
-    `sets` has the charts for each of the `choices`, each with the labels of its axes and its element. An entry of the
-    `legend` has a label and a picture as SVG, `explanations` explain axes and variables, `omitted_values` describes
-    omitted values as HTML, and `runs` is True if single runs are drawn.
+    `sets` has the charts for each of the `choices`. An entry of the `legend` has a label as HTML and a picture as SVG,
+    `explanations` explain axes and variables, `omitted_values` describes omitted values as HTML, and `runs` is True if
+    single runs are drawn.
     """
 
     choices: list[str]
-    sets: list[list[tuple[str, str, Any]]]
+    sets: list[list[LabelledChart]]
     legend: list[tuple[str, str]]
     explanations: list[tuple[str, str]]
     omitted_values: list[str]
     runs: bool
 
 
-def charts(results: Results) -> ReportCharts:
-    """Make the charts of all variables of a simulation, a theory, or both."""
+def charts(results: Results, figure: str | Composition = "") -> ReportCharts:
+    """Make the charts of all variables of a simulation, a theory, or both.
+
+    Variables that the `figure` of the results leaves out are folded.
+    """
     results = _select_last_time(series.ensure_chart_axis(results))
     variables, constant = _separate_constants(results)
+    drawn_names = _list_drawn_variables(results, variables, figure)
+    variables = {name: variables[name] for name in sorted(variables, key=lambda name: name not in drawn_names)}
     runs = results.scenario.SHOWS_SINGLE_RUNS and results.simulation is not None
     x = _choose_x(results)
     description = describe_figure({"": results}, Composition(x=x, y=tuple(variables), single_runs=runs))
@@ -58,12 +75,31 @@ def charts(results: Results) -> ReportCharts:
     sets, omitted_titles = _choose_sets(description, max(1, MAX_PAGE_CHARTS // len(variables)))
     return ReportCharts(
         [plain_from_latex(title) for title in sets],
-        [[_make_labelled_chart(panel) for panel in _select_distinct_panels(panels)] for panels in sets.values()],
-        [(plain_from_latex(entry.label), make_swatch(entry)) for entry in description.curve_entries],
+        [
+            [_make_labelled_chart(panel, panel.name not in drawn_names) for panel in _select_distinct_panels(panels)]
+            for panels in sets.values()
+        ],
+        [(html_from_latex(entry.label), make_swatch(entry)) for entry in _make_legend_entries(description)],
         _get_explanations(results, variables),
         [*constant, *thinned, *omitted_titles, *_describe_hidden_zeros(description)],
         runs,
     )
+
+
+def _list_drawn_variables(results: Results, variables: dict[str, Variable], figure: str | Composition) -> set[str]:
+    """Return the names of the variables in the figure, or of the main variables for a figure with code of its own."""
+    contents = figure.list_contents() if isinstance(figure, Composition) else []
+    return {name for content in contents for name in content.y} & {*variables} or {
+        *series.select_main_variables(results)
+    }
+
+
+def _make_legend_entries(description: FigureDescription) -> list[LegendEntry]:
+    """Return the legend entries of curves and reference levels."""
+    drawn_curves = [drawn_curve for panel in description.panels for drawn_curve in panel.curves]
+    level_names = dict.fromkeys(name for entry in drawn_curves for name, _ in entry.curve.reference_levels)
+    level_style = {"color": THEORY_COLOUR, "linestyle": ":"}
+    return [*description.curve_entries, *(LegendEntry(name, level_style) for name in level_names)]
 
 
 def _choose_x(results: Results) -> str | None:
@@ -97,9 +133,9 @@ def _select_distinct_panels(panels: list[PanelDescription]) -> list[PanelDescrip
     return list(panels_by_values.values())
 
 
-def _make_labelled_chart(panel: PanelDescription) -> tuple[str, str, Any]:
-    figure = Chart(panel, REPORT_CHART_HEIGHT, ChartTheme(bare=True)).figure
-    return html_from_latex(panel.ylabel), html_from_latex(panel.xlabel), _enable_page_scrolling(figure)
+def _make_labelled_chart(panel: PanelDescription, is_folded: bool) -> LabelledChart:
+    figure = _enable_page_scrolling(Chart(panel, REPORT_CHART_HEIGHT, ChartTheme(bare=True)).figure)
+    return LabelledChart(html_from_latex(panel.ylabel), html_from_latex(panel.xlabel), figure, is_folded)
 
 
 def _select_last_time(results: Results) -> Results:

@@ -98,7 +98,11 @@ FormatsOption = Annotated[
 ]
 StyleOption = Annotated[
     str | None,
-    typer.Option("--style", metavar="page|pre|talk", help="pre: a column of 8.6 cm, 8 points; talk: large type."),
+    typer.Option(
+        "--style",
+        metavar="page|pre|talk|phone",
+        help="pre: a column of 8.6 cm, 8 points; talk: large type; phone: one column.",
+    ),
 ]
 ResidualsOption = Annotated[
     bool, typer.Option("--residuals", help="Below each panel, deviations from theory in standard errors.")
