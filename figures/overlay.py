@@ -99,6 +99,8 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
         panels += [_add_to_title(panel, own_texts) for panel in described]
         entries += more_entries
         counts.append(len(described))
+    if not panels:
+        raise ConfigError("no variable of these results has values at the recorded times: give one time t, or none")
     first_parts = parts_by_content[0]
     series_entries = [entry for parts in parts_by_content for entry in legends.make_series_entries(parts)]
     titles = {

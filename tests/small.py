@@ -120,7 +120,7 @@ SMALL = {
         eta=[0.15, 0.25],
         N=30,
         until={"R": 0.5},
-        t=[0, 1],
+        t=[1],
         seeds=6,
     ),
     "classifier": load("boundaries", ["folds=2", "classifier=perceptron,tree", "data=clouds,moons"]),

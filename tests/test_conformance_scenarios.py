@@ -28,7 +28,7 @@ from statmech.stores.zarr_store import RUN_STATE_VARIABLE
 
 most_kinds = pytest.mark.parametrize("scenario", MOST)
 every_kind = pytest.mark.parametrize("scenario", EVERY, ids=SMALL)
-WITHOUT_SLIDERS = ("rule_clusters", "rule_population", "network_length")
+WITHOUT_SLIDERS = ("rule_clusters", "rule_population")
 
 
 @pytest.fixture(autouse=True)

@@ -191,6 +191,12 @@ def test_traps_are_refused_by_their_expected_number_of_steps():
         check_can_simulate(make_simulator(FixedLengthNetwork(**trap, eta=0.05, N=1000)))
 
 
+@pytest.mark.parametrize("eta", [0.1, "best"])
+def test_labels_without_signal_are_refused_before_a_run(eta):
+    with pytest.raises(ScenarioError, match=r"flipped with probability 1/2 have no signal"):
+        check_can_simulate(make_simulator(FixedLengthNetwork(**SINGLE_RUN, eta=eta, flip=0.5, N=100)))
+
+
 def test_runs_that_are_cut_have_no_mean(monkeypatch):
     from simulate.kinds import fixed_length_network
 

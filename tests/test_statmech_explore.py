@@ -99,7 +99,7 @@ def test_every_number_can_lie_along_x(choice):
         key = settings.get_x_key(choice, x)
         kind = get_kinds()[choice]
         known = kind.choices()
-        learning = {kind.CHOICE: [*known[kind.CHOICE]][:1]}
+        learning = {kind.CHOICE: [str(name) for name in np.ravel(start[kind.CHOICE])][:1]}
         learning |= {of: one for of in known if (one := having(known[of], key))}
         value = start.get(key, settings.get_default_value(choice, key))
         given = {**start, **learning, key: settings.get_axis_end(choice, key, value)}

@@ -122,7 +122,7 @@ class ScenarioControls:
         for name in settings.list_slider_keys(kind_name):  # sliders of earlier times need the slider of the last time
             self.sliders[name] = self._make_slider(name)
         self.player = TimeAnimation(self.scheduler, self.shown, view.at)
-        self.seeds = self._make_stop_slider("seeds")
+        self.seeds = self._make_slider("seeds")
         self.band = pmui.Switch(
             label=BAND_SWITCH_LABEL,
             value=bool(view.config.get(CORRECTIONS_KEY)),
@@ -447,15 +447,13 @@ class ScenarioControls:
         if name in settings.get_page_settings(self.choice).time_keys:
             low, high, step = self._get_earlier_time_slider_range()
             return sliders.make_typed_slider(low, high, step, self.given.get(name) or settings.round_float(high / 2))
-        if settings.get_slider_stops(self.choice, name):
-            return self._make_stop_slider(name)
+        value, stops = self._get_initial_slider_value(name), settings.get_slider_stops(self.choice, name)
         low, high, step = settings.get_slider_range(self.choice, name)
-        return sliders.make_typed_slider(low, high, step, self._get_initial_slider_value(name))
-
-    def _make_stop_slider(self, name: str) -> Any:
-        return sliders.make_stop_slider(
-            name, settings.get_slider_stops(self.choice, name), self._get_initial_slider_value(name)
-        )
+        if isinstance(value, str):  # e.g. "best" is a stop before the numbers
+            stops = stops or tuple(settings.round_float(stop) for stop in np.arange(low, high + step / 2, step))
+        if stops:
+            return sliders.make_stop_slider(name, stops, value)
+        return sliders.make_typed_slider(low, high, step, value)
 
     def _get_initial_slider_value(self, name: str) -> Any:
         """Return the initial value of a slider.

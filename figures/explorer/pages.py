@@ -246,6 +246,26 @@ PAGES: dict[str, Page] = {
             ),
         },
     ),
+    "network_length": Page(
+        start={
+            **{"network": ["hermite"], "degree": 3, "length": "fixed", "teacher": "wedge", "eta": "best", "N": 200},
+            **{"until": {"R": 0.5}, "seeds": 64},
+        },
+        min_x=30,
+        num_points=6,
+        has_integer_x_values=True,
+        keys_without_slider=("degree", "noise", "trial_eta", "wedge_width", "w"),  # without a signal for other keys
+        view=View(log=("x", "y"), show=("t_until",), figures=("hitting_times",)),
+        preset_views={
+            "which learning rate": View(
+                {"eta": 0.4, "N": 100, "flip": 0.1},
+                x="eta",
+                log=("x", "y"),
+                show=("t_until",),
+                figures=("best_search_rate",),
+            ),
+        },
+    ),
     "loss": Page(
         start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
         min_x=0.2,

@@ -21,7 +21,7 @@ from figures.derived_data import get_time_dependent_keys
 from figures.explorer.pages import NORMALISATION_LABELS, PAGES, Page, View, explain_missing_page
 from figures.labels import key_label, kind_label
 from statmech.config.config_files import apply_overrides
-from statmech.errors import ConfigError, StatmechError, format_unknown_name
+from statmech.errors import ConfigError, ScenarioError, StatmechError, format_unknown_name
 from statmech.inputs.data_sets import GENERATED_DATA_SOURCES
 from statmech.keys.scenario import AbstractScenario, get_kinds
 from statmech.keys.sweep_grid import drop_duplicates, ensure_tuple
@@ -382,7 +382,9 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     key = get_x_key(choice, x or default_key)
     if isinstance(config.get("figure"), dict):  # the page may lack the axes of the figure
         del config["figure"]
+    zipped: dict[str, list[Any]] = {}
     for group in config.pop("zip", []):
+        zipped |= group
         config |= {name: drop_duplicates(values) for name, values in group.items()}
     for name in scenario.axis_names():
         if name in config and (name == key or name not in get_time_dependent_keys(scenario)):
@@ -402,6 +404,11 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
         config[name] = (
             thin_values(sort_if_numeric(config[name])) if isinstance(config.get(name), list) else config.get(name)
         )
+    first_values = {name: values[0] for name, values in zipped.items() if name not in (learning, key)}
+    try:
+        scenario_from(expand_page_config(choice, config, x))
+    except ScenarioError:  # parallel values may not be possible in other combinations
+        return config | first_values, drop_duplicates([*cut, *first_values])
     return config, cut
 
 

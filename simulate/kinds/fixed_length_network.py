@@ -160,10 +160,12 @@ def count_max_steps(cell: FixedLengthCell) -> int:
 def explain_endless_search(cell: FixedLengthCell) -> str:
     """Explain why the runs of a cell would not end, or return an empty string."""
     time = get_predicted_time(cell)
-    if time is None or time.mean * cell.N <= MAX_EXPECTED_STEPS:
+    if time is None or (time.exponent and time.mean * cell.N <= MAX_EXPECTED_STEPS):
         return ""
     steps = f"{time.mean * cell.N:.2g}" if time.mean < np.inf else "more than 1e300"
-    if time.signal < 0:
+    if not time.exponent:
+        reason = "labels that are flipped with probability 1/2 have no signal"
+    elif time.signal < 0:
         reason = f"R = 0 is a trap, because the coefficient of R^{time.exponent - 1} in the drift is below 0"
     else:
         strength = f"a = {time.strength:.3g} is too small" if time.exponent > 2 else "noise exceeds the signal"

@@ -298,7 +298,7 @@ class FixedLengthNetwork(AbstractScenario):
     )
 
     network: Annotated[NameOrAxis, one_of(SPHERE_UNITS, "a unit")] = Field(description="activation of the units")
-    length: Literal["fixed"] = config_key(description="length of a student, restored after every step", symbol="$l$")
+    length: Literal["fixed"] = Field(description="length of a student, restored after every step")
     M: OneUnit = config_key(1, description="number of teacher units", symbol="$M$")
     K: OneUnit = config_key(1, description="number of students, the units of a network", symbol="$K$")
     N: DimensionAxis = config_key(1000, description="input dimension", symbol="$N$")
@@ -488,7 +488,8 @@ def find_signal_problem(cell: FixedLengthCell) -> Problem | None:
 
     A term of the drift is the product of the Hermite coefficients of the teacher and the unit (`signal_terms`).
     """
-    task, terms, exponent = cell.task, cell.task.signal_terms, cell.task.exponent
+    task = replace(cell.task, flip=0.0)
+    terms, exponent = task.signal_terms, task.exponent
     pair = f"the unit {cell.unit_description} and the teacher {cell.teacher_name}"
     remedy = "reverse the labels by w: -1, or the unit by start: {v: -1}"
     if task.teacher is None and task.v < 0:
