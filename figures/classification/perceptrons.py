@@ -55,6 +55,7 @@ def draw_boundaries(simulation: xr.Dataset, theory: None) -> Figure:
         raise ConfigError('the figure "boundaries" requires `plane: true`, which records decisions on a plane')
     sets, names = ([str(value) for value in simulation[axis].values] for axis in ("data", "classifier"))
     figure, axes = make_figure(0.6 + 1.95 * len(sets), len(sets), len(names), squeeze=False)
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
     for row, data in zip(axes, sets, strict=True):
         for ax, name in zip(row, names, strict=True):
             cell = simulation.sel(data=data, classifier=name)
@@ -62,8 +63,8 @@ def draw_boundaries(simulation: xr.Dataset, theory: None) -> Figure:
             _draw_decision_regions(
                 ax, points, decision, _relearn_linear_boundary(simulation, data, name, points, decision)
             )
-            accuracy_text = f"{CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.3g} %"
-            ax.set_title(accuracy_text, loc="left", fontsize="medium")
+            title = f"({next(letters)}) {CLASSIFIERS[name].label}, {100 * float(cell.accuracy.mean()):.3g} %"
+            ax.set_title(title, loc="left", fontsize="medium")
         row[0].set_ylabel(f"{find_data_source(data).title}\n$x_2$")
     for ax in axes[-1]:
         ax.set_xlabel("$x_1$")

@@ -359,7 +359,7 @@ def _draw_escape_times(ax: Axes, simulation: xr.Dataset, spreads: list[float]) -
     ):
         error = np.std(times, ddof=1) / np.sqrt(times.size) if times.size > 1 else 0.0
         draw_mean_points(ax, [spread], [np.mean(times)], [error], index)
-    ax.set(xlabel=r"spread of the variances $\Delta$", ylabel=r"$t_\mathrm{esc}$ (steps / $N$)")
+    ax.set(xlabel=r"spread of the variances $\Delta$", ylabel=r"escape time (steps / $N$)")
 
 
 def _draw_predicted_escape_times(ax: Axes, theory: xr.Dataset, spreads: list[float]) -> None:

@@ -30,7 +30,7 @@ EXAMPLE_COUNT_LINE_POINTS = 150  # dense: the line bends sharply where P equals 
 EXAMPLE_COUNT_AXIS_LABEL = "number of examples $P$"
 TABLE_ERROR_LABELS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
 TABLE_THEORY_NOTE = (
-    "points: learners, mean and standard error; lines: theory, computed from the table alone; $n$: rows; $N$: columns"
+    "points: learners, mean and standard error; lines: theory from the table alone; $n$ rows, $N$ columns"
 )
 
 
