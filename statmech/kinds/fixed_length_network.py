@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
@@ -31,6 +31,7 @@ from statmech.keys.key_types import (
     FlipAxis,
     NonnegativeAxis,
     Number,
+    PydanticTypeOverride,
     Times,
     Whole,
     config_key,
@@ -172,7 +173,7 @@ SignAxis = Annotated[
     NumberOrAxis, axis_of(Annotated[Number, AfterValidator(_check_is_sign)], {"enum": [1, -1]}, spaced=False)
 ]
 RateAxis = Annotated[
-    NumberOrAxis | NameOrAxis,
+    NumberOrAxis | NameOrAxis | Mapping[str, float] | Sequence[float | str | Mapping[str, float]],
     axis_of(
         Annotated[Any, PlainValidator(_read_rate), PlainSerializer(_write_rate)],
         {
@@ -297,12 +298,14 @@ class FixedLengthNetwork(AbstractScenario):
         r"R = \mathbf B\cdot\mathbf J/N",
     )
 
-    network: Annotated[NameOrAxis, one_of(SPHERE_UNITS, "a unit")] = Field(description="activation of the units")
+    network: Annotated[NameOrAxis | Mapping[str, int], one_of(SPHERE_UNITS, "a unit")] = Field(
+        description="activation of the units"
+    )
     length: Literal["fixed"] = Field(description="length of a student, restored after every step")
     M: OneUnit = config_key(1, description="number of teacher units", symbol="$M$")
     K: OneUnit = config_key(1, description="number of students, the units of a network", symbol="$K$")
     N: DimensionAxis = config_key(1000, description="input dimension", symbol="$N$")
-    teacher: Annotated[NameOrAxis, one_of(FIXED_LENGTH_TEACHERS, "a teacher")] = Field(
+    teacher: Annotated[NameOrAxis | Mapping[str, Any], one_of(FIXED_LENGTH_TEACHERS, "a teacher")] = Field(
         default="wedge",
         description="teacher: labels by a sign, a reversed wedge, a door or edges, or the output of a unit",
     )
@@ -332,7 +335,7 @@ class FixedLengthNetwork(AbstractScenario):
     start: Annotated[Any, make_keyword_or_section_type(["drawn"], UnitStart, "a start")] = Field(
         default="drawn", description="start, at t = 0: drawn (a random direction), or {v: -1} for the output weight"
     )
-    until: PassageThreshold | None = Field(
+    until: Annotated[Any, PydanticTypeOverride(PassageThreshold | None)] = Field(
         default=None, description="threshold that ends a run, {R: cosine}: t_until is the time when R first passes it"
     )
     t: Times | None = config_key(
