@@ -406,8 +406,8 @@ def make_curve(
 def thin_curve(curve: Curve, log: bool) -> Curve:
     """Thin a curve to at most `MAX_MARKERS_PER_CURVE` points, equally spaced on a linear or logarithmic axis.
 
-    If the points are equally spaced, every second, third, ... point is kept, otherwise the points nearest to equally
-    spaced positions.
+    If the points are equally spaced, every second, third, ... point is kept, if possible with the last point.
+    Otherwise the points nearest to equally spaced positions are kept.
     """
     if curve.mean is None or curve.x.dtype.kind not in "iuf":
         return curve
@@ -416,7 +416,8 @@ def thin_curve(curve: Curve, log: bool) -> Curve:
         return curve
     coordinates = np.log(curve.x[indices]) if log else curve.x[indices]
     if np.ptp(gaps := np.diff(coordinates)) < GAP_SPREAD_TOL * abs(gaps.mean()):
-        selected = indices[:: -(-indices.size // MAX_MARKERS_PER_CURVE)]
+        step = -(-indices.size // MAX_MARKERS_PER_CURVE)
+        selected = indices[:: next((wider for wider in range(step, 2 * step) if (indices.size - 1) % wider == 0), step)]
     else:
         targets = np.linspace(coordinates.min(), coordinates.max(), MAX_MARKERS_PER_CURVE)
         selected = indices[np.unique(np.abs(coordinates - targets[:, None]).argmin(axis=1))]

@@ -118,7 +118,7 @@ class FigureDescription:
     `num_columns` is the number of columns if the panels form a table of rows (variables) and columns (values of an
     axis), and 0 for panels that fill the width. `curve_entries` of the legend name curves, guides and marks, and
     `mark_entries` explain points, lines and bands. `shared_axes` names the axes with common
-    limits. `width` and `max_columns` are None for the usual size.
+    limits. `width` and `max_columns` are None for the usual size. `definitions` explain the symbols in the figure.
     """
 
     panels: tuple[PanelDescription, ...]
@@ -130,3 +130,4 @@ class FigureDescription:
     shared_axes: str = ""
     width: str | None = None
     max_columns: int | None = None
+    definitions: tuple[str, ...] = ()

@@ -10,11 +10,12 @@ import html
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
+from statmech.keys.figure_key import find_drawable_variables
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import drop_duplicates
 from statmech.keys.variables import Variable
@@ -330,6 +331,7 @@ def _get_greek_letter(name: str) -> str:
 
 MAX_LISTED_VALUES = 8  # a longer list is shown as its range
 UNDEFINED_KEYS = ("t",)  # the label of the axis names the unit
+SHORT_DEFINITION_END_PATTERN = re.compile(r"[;:(]|, (?!as )")  # where the definition in a figure ends
 DEFINITION_END_PATTERN = re.compile(r";|: |, increasing|, (with|until) ")  # where the definition of a key ends
 CAPTION_OMITTED_KEYS = (
     *("key", "seeds", "dtype", "engine", "solver"),  # settings of the computation
@@ -422,6 +424,44 @@ def define_symbols(scenario: AbstractScenario, defining_text: str = "") -> list[
     return definitions
 
 
+def define_drawn_symbols(scenario: AbstractScenario, texts: Iterable[str], axis_labels: Iterable[str]) -> list[str]:
+    """Define the symbols of keys and variables that the texts of a figure contain.
+
+    Parameters
+    ----------
+    scenario
+        The scenario of the results.
+    texts
+        Titles, legend entries and labels of axes.
+    axis_labels
+        Labels of axes, which define a symbol after words, such as "overlap $m$", themselves.
+
+    Returns
+    -------
+    list of str
+        A text for each symbol.
+
+    Examples
+    --------
+    >>> from statmech import Scenario
+    >>> define_drawn_symbols(Scenario(rule="hebb", t=1), ["$K$ = 3, $t$ = 1"], ["$R$ / $N$", "flips $p_f$"])
+    ['$K$: number of students', '$N$: input dimension', '$R$: teacher-student cosine']
+    """
+    mathematics = " ".join(part for text in (*texts, *axis_labels) for part in text.split("$")[1::2])
+    keys = [scenario.describe(name) for name in get_caption_keys(scenario) if name not in UNDEFINED_KEYS]
+    meanings = {key.label: key.meaning for key in keys}
+    for variable in find_drawable_variables(scenario).values():
+        meanings.setdefault(variable.symbol, variable.long_name)
+    definitions = []
+    for symbol, meaning in meanings.items():
+        is_symbol = symbol.startswith("$") and symbol.endswith("$")
+        is_drawn = re.search(rf"(?<![\w\\]){re.escape(symbol.strip('$'))}(?!\w)", mathematics)
+        is_defined = any(re.search(rf"[a-z] {re.escape(symbol)}$|^{re.escape(symbol)}, ", text) for text in axis_labels)
+        if is_symbol and is_drawn and not is_defined:
+            definitions.append(f"{symbol}: {SHORT_DEFINITION_END_PATTERN.split(meaning)[0]}")
+    return definitions
+
+
 def describe_title_values(scenario: AbstractScenario) -> list[str]:
     """Return the parts of a title: the learner or rule, and every key with a single value, except N.
 
@@ -442,7 +482,12 @@ def describe_title_values(scenario: AbstractScenario) -> list[str]:
         is_single = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
         if is_single and name not in TITLE_OMITTED_KEYS and (is_main or value != defaults.get(name)):
             names.append(name)
-    texts = [format_key_and_value(scenario, name, config[name]) for name in (*choice, *names)]
+    texts = [
+        f"{'with' if config[name] else 'without'} {format_key_name(name)}"
+        if isinstance(config[name], bool)
+        else format_key_and_value(scenario, name, config[name])
+        for name in (*choice, *names)
+    ]
     return [text for text in texts if len(plain_from_latex(text)) <= MAX_TITLE_VALUE_LETTERS]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAJORITY_VOTE_ERROR_VARIABLE = "eps_g_majority_vote"
 BOUNDS_NOTE, HOLLOW_POINTS_NOTE = "dashed: bounds of theory", "hollow points: not all runs converged"
 SIMULATION_ENTRY_TEXT = "simulation (mean, standard error)"
+MEASUREMENT_ENTRY_TEXT = "measured (mean, standard error)"  # learners of real data
 RUN_BAND_ENTRY_TEXT = r"theory + bias $\pm$ std of a run"
 BANDS_NOTE = r"band: theory + bias $\pm$ one standard deviation of a run, to order $1/N$"
 VOTE_BIAS_NOTE = "of the vote without bias, which has no equation"
@@ -40,10 +41,15 @@ def make_title_texts(parts: list[ArrangedResults]) -> list[str]:
     return [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
 
 
-def make_series_entries(parts: list[ArrangedResults]) -> list[LegendEntry]:
-    """Return the legend entries of colours and markers."""
+def make_series_entries(parts: list[ArrangedResults], has_variable_markers: bool = False) -> list[LegendEntry]:
+    """Return the legend entries of colours and markers.
+
+    With `has_variable_markers`, markers distinguish variables, and the entries of colours are lines.
+    """
     shared = {size for size in parts[0].size_and_runs_texts if all(size in part.size_and_runs_texts for part in parts)}
-    entries = [entry for part in parts for entry in _make_colour_entries(part, len(parts) > 1, shared)]
+    entries = [
+        entry for part in parts for entry in _make_colour_entries(part, len(parts) > 1, shared, has_variable_markers)
+    ]
     return entries + list({entry.label: entry for part in parts for entry in _make_marker_entries(part)}.values())
 
 
@@ -59,9 +65,9 @@ def collect_notes(parts: list[ArrangedResults]) -> list[str]:
 
 
 def _make_colour_entries(
-    part: ArrangedResults, has_several_results: bool, shared_sizes: set[str]
+    part: ArrangedResults, has_several_results: bool, shared_sizes: set[str], has_variable_markers: bool
 ) -> Iterator[LegendEntry]:
-    """Yield a legend entry per colour: a line and, unless markers show another axis, a marker.
+    """Yield a legend entry per colour: a line and, unless markers show another axis or variables, a marker.
 
     With several results, an entry includes the label of its results, and their size if it differs. Markers are filled
     if hollow points have a meaning and most points of the curve are filled.
@@ -75,7 +81,7 @@ def _make_colour_entries(
     own_sizes = [size for size in part.size_and_runs_texts if size not in shared_sizes]
     positions = itertools.islice(_iterate_labelled_positions(part, layout.colour_axes), len(part.curve_colours))
     for index, (text, position) in enumerate(positions):
-        marker = None if layout.marker_axes else part.get_marker(index)
+        marker = None if layout.marker_axes or has_variable_markers else part.get_marker(index)
         converged = curves.get_converged_mask(curves.select_position(results, position).simulation)
         is_filled = part.fills_converged and (converged is None or converged.mean() >= 1 / 2)
         face = part.curve_colours[index] if is_filled else "white"
@@ -95,13 +101,13 @@ def _make_colour_entries(
 
 
 def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
-    """Yield a legend entry per marker, with dashes if theory depends on the marker axis."""
+    """Yield a legend entry per marker, with dashes if theory has values and depends on the marker axis."""
     results, layout = part.results, part.layout
     ignored = curves.is_ignored_by_theory(results, layout.marker_axes)
-    for index, (text, _) in enumerate(
+    for index, (text, position) in enumerate(
         _iterate_labelled_positions(part, layout.marker_axes) if layout.marker_axes else ()
     ):
-        has_line = results.theory is not None and (not ignored or curves.has_run_bands(results.scenario))
+        has_line = (not ignored or curves.has_run_bands(results.scenario)) and _has_theory(part, position)
         dashes: Any = CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"
         marker = CURVE_MARKERS[index % len(CURVE_MARKERS)] if results.simulation is not None else "none"
         width: dict[str, Any] = (
@@ -117,6 +123,14 @@ def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
         yield LegendEntry(text, style)
 
 
+def _has_theory(part: ArrangedResults, position: dict[str, int]) -> bool:
+    """Return True if theory has values at a position on the marker axis."""
+    theory = curves.select_position(part.results, position).theory
+    names = part.results.scenario.variables
+    results = [name for name, variable in names.items() if variable.role == "result"]
+    return theory is not None and any(bool(theory[name].notnull().any()) for name in results if name in theory)
+
+
 def _make_point_and_line_entries(part: ArrangedResults, has_several_results: bool) -> Iterator[LegendEntry]:
     """Yield legend entries for points and lines, in the colour of the curves if they share one.
 
@@ -126,7 +140,8 @@ def _make_point_and_line_entries(part: ArrangedResults, has_several_results: boo
     colour = THEORY_COLOUR if layout.colour_axes or has_several_results else CURVE_COLOURS[0]
     if results.simulation is not None:
         style = {"color": colour, "marker": "o", "linestyle": "none", "markerfacecolor": "white"}
-        yield LegendEntry(SIMULATION_ENTRY_TEXT, style, "points")
+        text = MEASUREMENT_ENTRY_TEXT if results.scenario.on_data else SIMULATION_ENTRY_TEXT
+        yield LegendEntry(text, style, "points")
     if results.theory is not None:
         dash: dict[str, Any] = {} if layout.x else {"marker": "|", "linestyle": "none", "markersize": 9}
         limit = r", $N=\infty$" if "N" in curves.get_axes_ignored_by_theory(results.scenario) else ""

@@ -77,13 +77,13 @@ def draw_description(description: FigureDescription) -> Figure:
     if description.num_columns:
         _keep_outer_table_labels(axes, description.num_columns)
     elif stacked or description.shared_axes:
-        panels.keep_outer_labels(axes)
+        panels.keep_outer_labels(axes, "xy" if stacked or "x" in description.shared_axes else "y")
     draw_title(figure, description.title_texts)
     longest = max((len(entry.label) for entry in description.curve_entries), default=0)
     has_right_legend = is_single and not stacked and description.width is None and longest <= MAX_RIGHT_ENTRY_LETTERS
     draw_legend = draw_right_legend if has_right_legend else draw_lower_legend
     notes = (*description.notes, *([ZEROS_NOTE] if any(panel.hides_zeros for panel in description.panels) else []))
-    draw_legend(figure, description.curve_entries, description.mark_entries, notes)
+    draw_legend(figure, description.curve_entries, description.mark_entries, notes, description.definitions)
     return figure
 
 
@@ -190,27 +190,38 @@ def make_handle(entry: LegendEntry) -> Any:
 
 
 def draw_right_legend(
-    figure: Figure, curve_entries: Sequence[LegendEntry], mark_entries: Sequence[LegendEntry], notes: Sequence[str]
+    figure: Figure,
+    curve_entries: Sequence[LegendEntry],
+    mark_entries: Sequence[LegendEntry],
+    notes: Sequence[str],
+    definitions: Sequence[str] = (),
 ) -> None:
-    """Draw the legend of a single panel, to its right."""
+    """Draw the legend of a single panel, to its right, and the definitions of symbols below the panel."""
     labels = [*(entry.label for entry in curve_entries), *(entry.label.replace(" (", "\n(") for entry in mark_entries)]
     note = textwrap.fill("; ".join(notes), MAX_TEXT_LINE_LETTERS // 3)
     handles = [make_handle(entry) for entry in (*curve_entries, *mark_entries)]
     figure.legend(handles, labels, loc="outside right upper", title=note or None)
+    if definitions:
+        text = panels.reserve_definition_lines(figure, definitions)
+        figure.supxlabel(text, fontsize=mpl.rcParams["legend.fontsize"], color=panels.NOTE_COLOUR)
 
 
 def draw_lower_legend(
-    figure: Figure, curve_entries: Sequence[LegendEntry], mark_entries: Sequence[LegendEntry], notes: Sequence[str]
+    figure: Figure,
+    curve_entries: Sequence[LegendEntry],
+    mark_entries: Sequence[LegendEntry],
+    notes: Sequence[str],
+    definitions: Sequence[str] = (),
 ) -> None:
     """Draw the legend below several panels.
 
-    A line above the entries of curves explains points and lines.
+    Lines above the entries of curves explain points and lines, and define symbols.
     """
     named_kinds = [entry for entry in mark_entries if entry.kind in NOUNS_BY_ENTRY_KIND]
     explained = [f"{NOUNS_BY_ENTRY_KIND[entry.kind]}: {entry.label}" for entry in named_kinds]
-    max_letters = int(MAX_TEXT_LINE_LETTERS * get_relative_letters_per_line(figure))
-    note = "; ".join(textwrap.fill(text, max_letters) for text in ([*explained, *notes] if curve_entries else notes))
-    panels.draw_legend_below(figure, [make_handle(entry) for entry in curve_entries or mark_entries], note=note)
+    note = "; ".join([*explained, *notes] if curve_entries else notes)
+    handles = [make_handle(entry) for entry in curve_entries or mark_entries]
+    panels.draw_legend_below(figure, handles, note=note, definitions=definitions)
 
 
 def draw_title(figure: Figure, texts: Sequence[str]) -> None:

@@ -102,7 +102,11 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     if not panels:
         raise ConfigError("no variable of these results has values at the recorded times: give one time t, or none")
     first_parts = parts_by_content[0]
-    series_entries = [entry for parts in parts_by_content for entry in legends.make_series_entries(parts)]
+    series_entries = [
+        entry
+        for content, parts in zip(contents, parts_by_content, strict=True)
+        for entry in legends.make_series_entries(parts, isinstance(content.y, dict))
+    ]
     titles = {
         tuple(panel.title for panel in panels[start : start + counts[0]]) for start in range(0, len(panels), counts[0])
     }
@@ -132,7 +136,20 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
         composition.width,
         composition.columns,
     )
-    return _rename_texts(description, composition.rename)
+    renamed = _rename_texts(description, composition.rename)
+    scenarios_of_parts = [part.results.scenario for parts in parts_by_content for part in parts]
+    return replace(renamed, definitions=_define_symbols(renamed, scenarios_of_parts))
+
+
+def _define_symbols(description: FigureDescription, scenarios: Sequence[Any]) -> tuple[str, ...]:
+    """Define the symbols in the texts of a figure."""
+    entries = (*description.curve_entries, *description.mark_entries)
+    lines = [line.text for panel in description.panels for line in panel.lines]
+    texts = [*description.title_texts, *(entry.label for entry in entries), *description.notes, *lines]
+    texts += [panel.title for panel in description.panels]
+    axis_labels = [label for panel in description.panels for label in (panel.xlabel, panel.ylabel)]
+    definitions = [text for scenario in scenarios for text in labels.define_drawn_symbols(scenario, texts, axis_labels)]
+    return tuple({text.partition(":")[0]: text for text in reversed(definitions)}.values())[::-1]
 
 
 def _omit_empty_panels(results_by_label: Mapping[str, Results], composition: Composition) -> Composition:
@@ -429,6 +446,8 @@ def _describe_curve(
 ) -> DrawnCurve:
     """Describe the curve of a variable against an axis or against another variable."""
     levels = variable.reference_variables if part.in_browser else ()
+    if variable.bound and not part.in_browser:  # between the values of x, a bound on an integer has steps
+        selection = replace(selection, lines=None)
     curve, x_error = _make_curve(part, selection, name, levels, single_runs), None
     if part.x_variable:
         curve, x_error = _make_plane_curve(curve, _make_curve(part, selection, part.x_variable))
@@ -509,10 +528,19 @@ def _make_lines_and_marks(
     marks: list[DrawnMark] = []
     for part, results in selections:
         colours = {axis: part.curve_colours for axis in part.layout.colour_axes[:1]}
-        lines += guides.make_guide_lines(content.guides, results, part.x, part.x_variable, colours)
+        guide_lines = guides.make_guide_lines(content.guides, results, part.x, part.x_variable, colours)
+        lines += [_round_guide(line, log) for line in guide_lines]
     for _, selection, _, curve in curve_selections:
         marks += guides.make_marks(content.marks, selection, curve.curve, curve.style.points["color"], log)
     return lines, marks
+
+
+def _round_guide(line: DrawnLine, log: str) -> DrawnLine:
+    """Round a guide along the values of a variable like a line of theory."""
+    if line.x is None or line.y is None:
+        return line
+    rounded = theory_lines.round_line(Curve("", line.x, theory_x=line.x, theory=line.y), log)
+    return replace(line, x=rounded.theory_x, y=rounded.theory)
 
 
 def _fit_power_law(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations
 from typing import Any
 
 import matplotlib as mpl
@@ -135,8 +135,8 @@ ZERO_MARKER_STYLE: dict[str, Any] = {
 }
 ZERO_MARKER_HEIGHT_FRACTION = 0.015  # fraction of the axis
 ZERO_BAR_END_TOL = 1e-6  # relative to the mean: lower ends of error bars that count as 0
-LEGEND_ROW_HEIGHT = 0.16  # inches
-MAX_HEADING_LINE_LETTERS = 100  # per line, for a figure as wide as a page
+LEGEND_ROW_HEIGHT, DEFINITION_LINE_HEIGHT = 0.16, 0.12  # inches
+MAX_HEADING_LINE_LETTERS, MAX_NOTE_LINE_LETTERS = 100, 118  # per line, for a figure as wide as a page
 PANEL_LETTER_WIDTH, MIN_TITLE_ROOM = 6, 16  # letters: width of "(a)", and room for "(a)" and a title
 MAX_STACKED_PANELS, COLUMN_PANEL_HEIGHT = 3, 1.9  # limits a row that becomes a column: panels, inches each
 GUIDE_STYLE: dict[str, Any] = {"color": "0.5", "linestyle": ":", "linewidth": 0.8, "zorder": 0, "gid": NO_LEGEND_GID}
@@ -405,17 +405,26 @@ def mark_zeros_at_foot(ax: Axes, x: Any, colour: Any, **style: Any) -> None:
         foot[0].set_in_layout(False)
 
 
-def keep_outer_labels(panels: list[Axes]) -> None:
-    """Keep the y label of the first panel in a row, or the x label of the last panel in a column."""
+def keep_outer_labels(panels: Sequence[Axes], axes: str = "y") -> None:
+    """Keep the y label of the first panel in a row, and the x label of the last panel in a column.
+
+    Panels with other labels keep them. All x labels are kept if `axes` does not contain "x".
+
+    All panels must have a cell of a grid.
+    """
     specs = [
         spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())
-    ]  # residual strips split the cell of a panel
-    rows = {subplot.rowspan.start for subplot in specs}
-    for first, second in pairwise(panels):
-        if len(rows) > 1:
-            first.set_xlabel("")
-        else:
+    ]  # also of panels with strips
+    original_labels = [(ax.get_xlabel(), ax.get_ylabel()) for ax in panels]
+    for (first, first_spec, first_labels), (second, second_spec, second_labels) in combinations(
+        zip(panels, specs, original_labels, strict=True), 2
+    ):
+        in_one_row = first_spec.rowspan == second_spec.rowspan
+        in_one_column = first_spec.colspan == second_spec.colspan
+        if in_one_row and first_labels[1] == second_labels[1]:
             second.set_ylabel("")
+        if "x" in axes and in_one_column and first_labels[0] == second_labels[0]:
+            first.set_xlabel("")
 
 
 def add_panel_letters(*panels: Axes) -> None:
@@ -483,19 +492,50 @@ def set_heading(figure: Figure, texts: list[str]) -> None:
     figure.suptitle(wrap_texts(figure, texts, ", "))
 
 
-def wrap_texts(figure: Figure, texts: Sequence[str], separator: str) -> str:
-    """Join texts with a separator, wrapped to the width of a figure."""
+def wrap_texts(
+    figure: Figure, texts: Sequence[str], separator: str, max_letters: int = MAX_HEADING_LINE_LETTERS
+) -> str:
+    """Join texts with a separator, wrapped to lines of nearly equal length in a figure.
+
+    A line as wide as a page has `max_letters`.
+    """
+    given_texts, width = [*filter(None, texts)], max_letters * get_relative_letters_per_line(figure)
+    lines = _distribute_texts(given_texts, separator, width)
+    shortest = len(labels.plain_from_latex(separator.join(given_texts))) // max(len(lines), 1)
+    widths = (narrower for narrower in range(shortest, int(width)))
+    balanced = (_distribute_texts(given_texts, separator, narrower) for narrower in widths)
+    return (separator.rstrip() + "\n").join(next((part for part in balanced if len(part) == len(lines)), lines))
+
+
+def _distribute_texts(texts: Sequence[str], separator: str, width: float) -> list[str]:
+    """Join texts to lines of fewer letters than a width, if each text is shorter."""
     lines: list[str] = []
-    for text in filter(None, texts):
-        if lines and len(lines[-1]) + len(text) < MAX_HEADING_LINE_LETTERS * get_relative_letters_per_line(figure):
-            lines[-1] += separator + text
+    for text in texts:
+        joined = lines[-1] + separator + text if lines else text
+        if lines and len(labels.plain_from_latex(joined)) < width:
+            lines[-1] = joined
         else:
             lines.append(text)
-    return (separator.rstrip() + "\n").join(lines)
+    return lines
 
 
-def draw_legend_below(figure: Figure, legend_handles: Sequence[Any], columns: int = 0, note: str = "") -> None:
-    """Draw the legend below all panels, in at most `columns` columns (0: as many as fit)."""
+def reserve_definition_lines(figure: Figure, definitions: Sequence[str]) -> str:
+    """Return the definitions of symbols, wrapped to the width of a figure, and enlarge the figure by their height."""
+    text = wrap_texts(figure, definitions, "; ", MAX_NOTE_LINE_LETTERS)
+    height = get_medium().size_factor * DEFINITION_LINE_HEIGHT * len(text.splitlines())
+    figure.set_figheight(figure.get_figheight() + height)
+    return text
+
+
+def draw_legend_below(
+    figure: Figure, legend_handles: Sequence[Any], columns: int = 0, note: str = "", definitions: Sequence[str] = ()
+) -> None:
+    """Draw the legend below all panels, in at most `columns` columns (0: as many as fit).
+
+    The note and the definitions of symbols are written above its entries.
+    """
+    defined = reserve_definition_lines(figure, definitions)
+    wrapped_note = wrap_texts(figure, note.split("; "), "; ", MAX_NOTE_LINE_LETTERS)
     max_letters = max((len(labels.plain_from_latex(str(key.get_label()))) for key in legend_handles), default=0)
     max_columns = max(
         1, min(MAX_LEGEND_COLUMNS, int(MAX_LEGEND_LETTERS * get_relative_letters_per_line(figure)) // (max_letters + 6))
@@ -513,7 +553,7 @@ def draw_legend_below(figure: Figure, legend_handles: Sequence[Any], columns: in
         handles=legend_handles,
         loc="outside lower center",
         ncols=max(column_count, 1),
-        title=note or None,
+        title="\n".join(filter(None, (wrapped_note, defined))) or None,
     )
 
 
@@ -611,8 +651,9 @@ def _write_legend_note(figure: Figure, results: Results, points: str | None, lin
     legend_text = " ".join(text.get_text() for legend in legends for text in legend.get_texts())
     lower_legend: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
     existing_note = lower_legend.get_title().get_text()
-    texts = _explain_marks(results, points, lines, legend_text + existing_note)
-    lower_legend.set_title(wrap_texts(figure, [*texts, *existing_note.split("; ")], "; "))
+    first_line, *other_lines = existing_note.split("\n")
+    texts = [*_explain_marks(results, points, lines, legend_text + existing_note), *first_line.split("; ")]
+    lower_legend.set_title("\n".join([wrap_texts(figure, texts, "; ", MAX_NOTE_LINE_LETTERS), *other_lines]))
     lower_legend.get_title().set(color=NOTE_COLOUR, multialignment="center")
 
 

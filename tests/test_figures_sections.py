@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from matplotlib.colors import to_hex, to_rgb
 import figures
 import simulate
 import statmech
-from figures import captions, guides, labels, matplotlib_drawing, overlay
+from figures import captions, curves, guides, labels, matplotlib_drawing, overlay
 from figures.inspection import find_figure_faults
 from statmech import ConfigError, Risk, Scenario, ScenarioError
 from statmech.config.shipped_configs import read_shipped_configs
@@ -358,8 +359,8 @@ def test_texts_are_renamed_as_a_whole_or_between_commas(rules):
 def test_without_theory_a_figure_has_no_lines_and_its_guides_are_functions_of_axes(rules):
     section = Composition(y="eps_g", x="t", series="rule", at={"K": 1}, theory=False, guides=[{"y": "t / 50"}])
     [ax] = figures.compose(rules, section).axes
-    lines = [line.get_ydata() for line in ax.lines if line.get_linestyle() != "None"]
-    np.testing.assert_allclose(lines, [rules.simulation.t / 50])
+    [line] = [line for line in ax.lines if line.get_linestyle() != "None"]
+    np.testing.assert_allclose(np.interp(rules.simulation.t, *line.get_data()), rules.simulation.t / 50)
     assert "Lines: theory" not in captions.make_caption(rules, section)
     assert "Lines: theory" in captions.make_caption(rules, section.model_copy(update={"theory": True}))
 
@@ -560,3 +561,35 @@ def test_a_shipped_section_says_what_it_shows_and_survives_a_round_trip(name):
     scenario = statmech.load(name)
     assert [*scenario.figure.problems(scenario)] == []
     assert Composition(**scenario.figure.model_dump(mode="json")) == scenario.figure
+
+
+def test_symbols_in_a_figure_are_defined_once_unless_an_axis_defines_them(rules):
+    rename = {"$t$ (steps / $N$)": "time $t$ of $N$ inputs", "$q$": "student-student cosine $q$"}
+    figure = described(rules, panels=[{"y": "q"}, {"y": "eps_g"}], x="t", series=["rule", "K"], rename=rename)
+    defined = dict(text.split(": ") for text in figure.definitions)
+    assert (defined["$K$"], defined["$\\epsilon_g$"]) == ("number of students", "generalization error")
+    assert {"$q$", "$t$", "$p_f$", "$c$"}.isdisjoint(defined)  # defined on its axis, on every axis, not in the figure
+    assert defined["$N$"] == "input dimension"
+    drawn = figures.compose(rules, Composition(y="eps_g", x="t", series=["rule", "K"], width="page"))
+    assert "number of students" in drawn.legends[0].get_title().get_text()
+
+
+def test_an_axis_of_markers_has_dashes_in_the_legend_only_where_theory_has_values(rules):
+    theory = rules.theory.where(rules.theory.K == 1)
+    entries = {
+        part.label: part.style["linestyle"]
+        for part in described(replace(rules, theory=theory, lines=None), y="eps_g", series=["rule", "K"]).curve_entries
+    }
+    assert entries["$K$ = 1"] != "none"
+    assert entries["$K$ = 3"] == "none"
+
+
+def test_panels_keep_labels_that_their_neighbours_do_not_have(rules):
+    section = Composition(panels=[{"y": "eps_g", "split": "K"}, {"y": "R", "at": {"K": 1}}], x="t", share="y")
+    labels = [ax.get_ylabel() for ax in figures.compose(rules, section).axes]
+    assert labels == ["$\\epsilon_g$", "", "$R$"]
+
+
+def test_equally_spaced_points_are_thinned_with_the_last_one():
+    x = np.arange(51.0)
+    assert curves.thin_curve(curves.Curve("", x, mean=x), log=False).x.tolist() == x[::5].tolist()

@@ -372,7 +372,7 @@ class Network(OnlineLearning):
 
     network: Annotated[NameOrAxis, one_of(ACTIVATIONS, "an activation")] = Field(description="activation of the units")
     M: UnitCountAxis = config_key(2, description="number of teacher units", symbol="$M$")
-    K: UnitCountAxis = config_key(2, description="number of students, the units of a network", symbol="$K$")
+    K: UnitCountAxis = config_key(2, description="number of student units, the hidden units", symbol="$K$")
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     inputs: InputsAxis = make_inputs_field()
     eta: EtaOverTime = config_key(1.0, description="learning rate, of the first layer of a network", symbol=r"$\eta$")

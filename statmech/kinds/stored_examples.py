@@ -78,7 +78,7 @@ STOP_REASON_ATTRS = {"flag_values": list(range(len(STOP_REASONS))), "flag_meanin
 STORED_EXAMPLE_VARIABLES = {
     "R": Variable((RECORDED_DIM_PLACEHOLDER,), "teacher-student cosine", "$R$"),
     "eps_g": Variable((RECORDED_DIM_PLACEHOLDER,), "generalization error", r"$\epsilon_g$"),
-    "kappa": Variable((RECORDED_DIM_PLACEHOLDER,), "smallest stability w.xi S/|w| of the stored examples", r"$\kappa$"),
+    "kappa": Variable((RECORDED_DIM_PLACEHOLDER,), "smallest stability of stored examples, w.xi S/|w|", r"$\kappa$"),
     "eps_t": Variable((RECORDED_DIM_PLACEHOLDER,), "training error", r"$\epsilon_t$", in_theory=False),
     "gap": Variable(
         (RECORDED_DIM_PLACEHOLDER,),
