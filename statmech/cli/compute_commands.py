@@ -140,7 +140,8 @@ def predict(
         int, typer.Option("--check", min=0, metavar="SETS", help="Fit to this many random sets at each size as well.")
     ] = 0,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave out this column; may be repeated.")
+        list[str] | None,
+        typer.Option("--drop", metavar="COLUMN", help="Leave out this column, or a list A,B; may be repeated."),
     ] = None,
     index: Annotated[
         str | None,

@@ -526,6 +526,8 @@ INPUTS: dict[str, type[Inputs]] = {
     "rows": Rows,
 }
 
+CLUSTERS_HINT = "clusters are a key at the top level, instead of a teacher: clusters: gaussian"
+
 
 def inputs_from_config(form: Any) -> Inputs:
     """Make a distribution of inputs from its config form: a name, or a mapping of a name to parameters.
@@ -539,7 +541,8 @@ def inputs_from_config(form: Any) -> Inputs:
         return form
     name, parameters = _split_name_and_parameters(form) if isinstance(form, dict) else (form, {})
     if not isinstance(name, str) or name not in INPUTS:
-        raise ValueError(format_unknown_name(name, "a distribution of inputs", INPUTS))
+        unknown = format_unknown_name(name, "a distribution of inputs", INPUTS)
+        raise ValueError(CLUSTERS_HINT if name == "clusters" else unknown)
     defaults = {field.name: field.default for field in fields(INPUTS[name])}
     parameters = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in parameters.items()}
     parameters = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}

@@ -31,7 +31,7 @@ class ColumnOptions:
     Parameters
     ----------
     drop
-        Names or numbers of columns to drop.
+        Names or numbers of columns to drop, each a single one or several with commas.
     index
         The index column, which is dropped. "none" keeps all columns, None recognises index columns.
     missing
@@ -96,7 +96,8 @@ def encode_columns(
             notes.append(f"{_format_count(int(missing.sum()), 'row')} without a target left out")
             frame = frame[~missing]
         y, frame = frame[name].to_numpy(), frame.drop(columns=name)
-    frame = frame.drop(columns=[resolve_column_name(name, frame.columns) for name in options.drop])
+    dropped = [part for text in options.drop for part in ([text] if text in frame else text.split(","))]
+    frame = frame.drop(columns=[resolve_column_name(name, frame.columns) for name in dropped])
     frame = _drop_index(frame, options.index, notes)
     if options.missing != "mean" and frame.isna().to_numpy().any():
         rows = frame.notna().all(axis=1).to_numpy()

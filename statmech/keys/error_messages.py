@@ -103,7 +103,8 @@ def _explain_key_of_other_kinds(
 ) -> str:
     """Explain in a message that a key or its synonym belongs to other kinds of configs, or return ""."""
     candidates = list_synonyms(name)
-    keys_by_kind = {} if {*candidates} & {*keys} else list_keys_by_kind()
+    is_misspelt = bool({*candidates} & {*keys}) or name.casefold() in map(str.casefold, keys)
+    keys_by_kind = {} if is_misspelt else list_keys_by_kind()
     for candidate in candidates:
         if kinds_with_key := [kind for kind, names in keys_by_kind.items() if candidate in names]:
             alone = [f"`{kind}`" for kind in kinds_with_key if "_" not in kind]

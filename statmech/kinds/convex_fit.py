@@ -24,7 +24,7 @@ from statmech.convex.losses import (
 from statmech.convex.teachers import TEACHERS, Teacher
 from statmech.convex.weight_distributions import WEIGHT_DISTRIBUTIONS, WeightDistribution
 from statmech.errors import Problem, quote_value
-from statmech.inputs.input_distributions import InputPopulation
+from statmech.inputs.input_distributions import CLUSTERS_HINT, InputPopulation
 from statmech.keys.inputs_and_examples import AlphaAxis, compute_example_counts, find_example_count_problems
 from statmech.keys.key_types import DimensionAxis, NonnegativeAxis, Number, config_key, one_of
 from statmech.keys.scenario import AbstractScenario
@@ -144,7 +144,7 @@ class TeacherFit(ConvexFit):
     Some keys apply only to certain teachers. A scenario without these teachers omits the keys and cannot set them.
     """
 
-    teacher: Annotated[NameOrAxis, one_of(TEACHERS, "a teacher")] = Field(
+    teacher: Annotated[NameOrAxis, one_of(TEACHERS, "a teacher", {"clusters": CLUSTERS_HINT})] = Field(
         default="sign", description="teacher, by how its outputs depend on its field"
     )
     flip: TeacherFlipAxis = config_key(

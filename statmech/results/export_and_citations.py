@@ -248,8 +248,8 @@ def _make_variable_rows(name: str, results: Results) -> pd.DataFrame:
     )
     if not swept:
         points = points.expand_dims(results.scenario.CHOICE)
-    frame = points.to_dataframe().reset_index()
-    return frame.assign(variable=name)
+    frame = points.to_dataframe().reset_index().dropna(how="all", subset=[*{*columns} - {"seeds"}])
+    return frame.astype({"student": "Int64"} if "student" in frame else {}).assign(variable=name)
 
 
 def make_netcdf(simulation: ResultsOrDataset, theory: xr.Dataset | None = None) -> bytes:
