@@ -18,7 +18,7 @@ from theory.networks.hitting_times import HittingTime, hitting_time
 
 HISTOGRAM_BINS = 24
 LAST_BIN_MEANS = 4.0  # end of the histogram, in units of the mean time
-THEORY_POINTS = 81
+THEORY_POINTS = 121
 
 
 def draw_hitting_distribution(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -36,7 +36,7 @@ def draw_hitting_distribution(simulation: xr.Dataset, theory: xr.Dataset) -> Fig
     for ax in (left, right):
         ax.set_xlabel(r"$t_\mathrm{until}/N$")
     left.set(ylabel="density", ylim=(0, None))
-    right.set(ylabel="fraction of runs that still search", yscale="log")
+    right.set(ylabel="runs that still search", yscale="log")
     keys: list[Any] = [
         make_points_handle("simulation", **get_curve_style(0)),
         make_line_handle("theory, nothing fitted"),
@@ -75,7 +75,7 @@ def _draw_searching_fraction(ax: Axes, times: np.ndarray, edges: np.ndarray) -> 
 
 def _draw_prediction(density_axes: Axes, survival_axes: Axes, time: HittingTime, edges: np.ndarray) -> None:
     """Draw the predicted density and the predicted fraction of runs that still search."""
-    ends = np.linspace(edges[0], edges[-1], THEORY_POINTS)
+    ends = edges[-1] * np.linspace(0, 1, THEORY_POINTS) ** 2  # dense where the density rises
     survival = time.survival(ends * time.N)
     density_axes.plot((ends[1:] + ends[:-1]) / 2, -np.diff(survival) / np.diff(ends), color=THEORY_COLOUR)
     survival_axes.plot(ends, survival, color=THEORY_COLOUR)
