@@ -42,7 +42,7 @@ PANEL = {
     "noise_optimal": 1,
     "attention": 2,
     "batches": 1,
-    "digits_theta": 1,
+    "digits_theta": 2,
     "bagging": 2,
 }
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots

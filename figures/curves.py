@@ -39,6 +39,7 @@ MAX_SINGLE_RUNS = 32  # more runs are not drawn individually
 LOG_Y_MIN_RATIO, LOG_X_MIN_RATIO = 100, 4  # ratio of maximum to minimum that makes an axis logarithmic
 MIN_LOG_BAND_END_FRACTION = 1e-2  # lower end of a band on a logarithmic axis, relative to its line
 GAP_SPREAD_TOL = 0.2  # largest spread of equal gaps, relative to their mean
+MIN_MARKERS_WITH_LAST = 8  # fewer points would be drawn than with a smaller step that omits the last point
 EQUAL_VARIABLE_TOL = 1e-6  # relative: the numerical error of an integrated vote
 RELATIVE_ZERO_TOL = 1e-12  # smaller values, relative to the maximum, count as 0
 EQUAL_LIMITS_MARGIN = 0.05  # relative margin of an axis around values that are equal up to rounding
@@ -416,8 +417,9 @@ def thin_curve(curve: Curve, log: bool) -> Curve:
         return curve
     coordinates = np.log(curve.x[indices]) if log else curve.x[indices]
     if np.ptp(gaps := np.diff(coordinates)) < GAP_SPREAD_TOL * abs(gaps.mean()):
-        step = -(-indices.size // MAX_MARKERS_PER_CURVE)
-        selected = indices[:: next((wider for wider in range(step, 2 * step) if (indices.size - 1) % wider == 0), step)]
+        step, last = -(-indices.size // MAX_MARKERS_PER_CURVE), indices.size - 1
+        wider_steps = range(step, last // MIN_MARKERS_WITH_LAST + 1)
+        selected = indices[:: next((wider for wider in wider_steps if last % wider == 0), step)]
     else:
         targets = np.linspace(coordinates.min(), coordinates.max(), MAX_MARKERS_PER_CURVE)
         selected = indices[np.unique(np.abs(coordinates - targets[:, None]).argmin(axis=1))]

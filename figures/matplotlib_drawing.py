@@ -131,7 +131,8 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
         style = panels.CurveStyle(style.points | {"markersize": size}, style.line, style.band)
     if drawn_curve.x_error is not None and drawn_curve.curve.mean is not None:
         bars: dict[str, Any] = {"color": style.points["color"], "linestyle": "none", "zorder": 3}
-        ax.errorbar(drawn_curve.curve.x, drawn_curve.curve.mean, xerr=drawn_curve.x_error, **bars)
+        thinned = curves.thin_curve(replace(drawn_curve.curve, error=drawn_curve.x_error), "x" in log)
+        ax.errorbar(thinned.x, thinned.mean, xerr=thinned.error, **bars)
     if drawn_curve.curve.runs is not None:
         for run in drawn_curve.curve.runs:
             ax.plot(drawn_curve.curve.x, run, color=style.points["color"], **SINGLE_RUN_STYLE)
