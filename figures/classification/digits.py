@@ -25,6 +25,7 @@ from statmech.stores.dataset import scenario_from_dataset
 FEATURE_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
 FEATURE_COUNTS_BY_PHASE = {"prediction": "features_evaluated", "learning": "features_learning"}
+TARGET_LABEL_ROOM = 0.85  # factor by which the axis begins earlier, for the labels of target rates
 TARGET_RATE_NOTE = (
     r"bars: standard errors over folds; $\epsilon_d$: target rate of decision errors, which decreases to the right"
 )
@@ -43,6 +44,7 @@ def draw_digits(simulation: xr.Dataset, theory: None) -> Figure:
     axes[0, 0].xaxis.set_major_locator(FixedLocator([50, 100, 200, 400, 784]))
     axes[0, 0].xaxis.set_major_formatter("{x:g}")
     axes[0, 0].xaxis.set_minor_locator(NullLocator())
+    axes[0, 0].set_xlim(left=TARGET_LABEL_ROOM * axes[0, 0].get_xlim()[0])
     set_log_ticks(axes[0, 0].yaxis)
     for ax in axes[-1]:
         ax.set_xlabel("features evaluated per example")
