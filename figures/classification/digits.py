@@ -25,7 +25,7 @@ from statmech.stores.dataset import scenario_from_dataset
 FEATURE_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "order of the columns"}
 
 FEATURE_COUNTS_BY_PHASE = {"prediction": "features_evaluated", "learning": "features_learning"}
-TARGET_LABEL_ROOM = 0.85  # factor by which the axis begins earlier, for the labels of target rates
+TARGET_LABEL_ROOM = 0.85  # factor on the left limit, for the labels of target rates
 TARGET_RATE_NOTE = (
     r"bars: standard errors over folds; $\epsilon_d$: target rate of decision errors, which decreases to the right"
 )

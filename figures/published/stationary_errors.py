@@ -150,7 +150,7 @@ TIME_LINE_POINTS = 60
 EQUAL_SURPLUS_UNITS_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
 FIRST_ORDER_STYLE: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
 NOISE_FLOOR_NOTE = r"$M$: units of the teacher; $\sigma$: noise of its outputs"
-K_LABEL_ROOM = 2.0  # factor by which the axis of time begins before the first time
+K_LABEL_ROOM = 2.0  # divides the left limit of time, for the labels of K
 DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
 
 
