@@ -38,7 +38,7 @@ def test_a_caption_states_every_key_that_changes_the_numbers(kind):
         if name in {*SILENT, "figure", "zip", scenario.CHOICE} or parameter_of_others:
             continue
         symbol = labels.get_symbol(scenario, name)
-        if symbol.startswith("$"):
+        if symbol.startswith("$") and not isinstance(value, str):
             assert re.search(rf"(^|[ ;]){re.escape(labels.plain_from_latex(symbol))} = ", text), (name, text)
         else:
             assert labels.format_values(scenario, name, value) in text, (name, text)

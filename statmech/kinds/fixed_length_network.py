@@ -301,7 +301,7 @@ class FixedLengthNetwork(AbstractScenario):
     network: Annotated[NameOrAxis | Mapping[str, int], one_of(SPHERE_UNITS, "a unit")] = Field(
         description="activation of the units"
     )
-    length: Literal["fixed"] = Field(description="length of a student, restored after every step")
+    length: Literal["fixed"] = config_key(description="length of a student, restored after every step", symbol="$l$")
     M: OneUnit = config_key(1, description="number of teacher units", symbol="$M$")
     K: OneUnit = config_key(1, description="number of students, the units of a network", symbol="$K$")
     N: DimensionAxis = config_key(1000, description="input dimension", symbol="$N$")
