@@ -13,9 +13,9 @@ UV := $(shell command -v uv)
 export PYTHONDONTWRITEBYTECODE :=
 
 # two workers: further threads of BLAS would wait for each other, as those of pages (docs/kernels.py)
-test test-all: export OPENBLAS_NUM_THREADS := 1
+test all-tests: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test test-all test-versions check docs format constraints clean
+.PHONY: demo test test-all all-tests test-versions check docs format constraints clean
 
 demo: $(VENV)/demo
 	$(BIN)/statmech run configs/ensemble.yaml
@@ -23,8 +23,11 @@ demo: $(VENV)/demo
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --quick -m "not slow"
 
+# make -j2 runs the type checker, which uses one core for a minute, while the tests run
+test-all: check all-tests
+
 # files in alphabetical order: the expensive ones come before many small ones, which fill both workers to the end
-test-all: check
+all-tests: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --costs
 
 check: $(VENV)/dev
