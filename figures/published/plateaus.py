@@ -214,7 +214,7 @@ def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) 
 
 
 NUM_ESCAPE_TIME_BINS = 14
-GROWTH_RATE_NOTE = r"$\Lambda$: growth rate of the asymmetry; points at small $N$ off the line: finite $N$"
+GROWTH_RATE_NOTE = r"$t_\mathrm{esc}$: escape time; $\Lambda$: growth rate; small $N$ off the line: finite $N$"
 
 
 def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
