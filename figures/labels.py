@@ -96,12 +96,14 @@ def key_label(name: str, latex: str) -> str:
 
     >>> key_label("beta1", r"$\beta_1$"), key_label("error_rate", r"$\epsilon_d$"), key_label("K", "$K$")
     ('β₁', 'error rate', 'K')
-    >>> key_label("margin", "$c$").split()
-    ['margin', 'c']
+    >>> key_label("margin", "$c$").split(), key_label("generations", "generation $g$"), key_label("teacher_eta", "")
+    (['margin', 'c'], 'generation g', 'teacher η')
     """
     letters, command = unicode_from_latex(latex), latex.strip("$\\")
     if not letters or letters == name:
-        return format_key_name(name)
+        return " ".join(_get_greek_letter(word) or word for word in name.split("_"))
+    if not latex.startswith("$"):
+        return letters
     return (
         letters
         if command.replace("_", "").startswith(name.replace("_", ""))
