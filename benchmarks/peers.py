@@ -604,7 +604,7 @@ def write_stores(tiny: bool, scratch: Path) -> Iterator[Row]:
 # ---- the explorer
 
 STEPS = 24
-ETA_SLIDER = 2  # position among the sliders of the page
+ETA_SLIDER = 1  # position among the sliders of the page
 SHOWN = "R,q,eps_g,eps_g_majority_vote"
 ONE, THREE = ("rule=perceptron", "rule=hebb,perceptron,adatron")
 TIMES = "t=50&K=3&N=1000&eta=0.5&view.x=t"

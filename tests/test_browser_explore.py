@@ -1,6 +1,5 @@
 """The explorer in a browser: dragging moves the curve, simulation agrees, and the copied config redraws it."""
 
-import contextlib
 import csv
 import re
 import shutil
@@ -16,7 +15,6 @@ import pytest
 from conftest import quick_environment, statmech
 
 import theory
-from figures.interactive.axes_and_theme import ChartTheme
 from figures.style import CURVE_COLOURS
 from statmech.config import config_files
 from statmech.stores import zarr_store
@@ -203,10 +201,9 @@ def equations(page, number):
     raise AssertionError(f"there are never {number} equations")
 
 
-AXES_ARE = """([ink, rule]) => {
+FILTERED = """() => {
     const figures = [...Bokeh.documents[0]._all_models.values()].filter(model => model.type === "Figure");
-    const axis = figures.at(-1).left[0];
-    return axis.major_label_text_color === ink && axis.axis_line_color === rule && axis.axis_line_alpha === 1;
+    return figures.map(figure => getComputedStyle(Bokeh.index.find_one_by_id(figure.id).el).filter)
 }"""
 
 
@@ -217,6 +214,12 @@ def brightness(page):
     from matplotlib.image import imread
 
     return float(np.median(imread(BytesIO(page.screenshot()))[100:, :, :3]))
+
+
+def further(page):
+    """Show the controls that are not always visible."""
+    page.get_by_role("button", name="more").click()
+    page.get_by_label("log y").wait_for()
 
 
 def drawer(page):
@@ -295,10 +298,11 @@ def test_dragging_by_keyboard_moves_the_curve_and_the_copied_config_is_the_one_s
 
 def test_a_slider_of_the_inputs_moves_the_curve_and_is_in_the_copied_config(page, tmp_path):
     isotropic = shown(page, VOTE, lambda it: it["theory"])
+    further(page)
     choose(page, "inputs", "two variances")
     page.wait_for_url(re.compile("spectrum.*0.5"))
     before = shown(page, VOTE, lambda it: it["theory"] != isotropic["theory"])
-    press(page, "ArrowRight")  # the spread
+    press(page, "ArrowRight", 2)  # the spread, after K and the rate
     page.wait_for_url(re.compile("spectrum.*0.45"))
     after = shown(page, VOTE, lambda it: it["theory"] != before["theory"])
     (tmp_path / "copied.yaml").write_text(copied(page))
@@ -313,6 +317,7 @@ def test_a_slider_of_the_inputs_moves_the_curve_and_is_in_the_copied_config(page
 def test_the_link_restores_the_page_and_a_bad_one_is_one_message(page):
     shown(page, VOTE, lambda it: it["theory"])
     press(page, "ArrowLeft")
+    further(page)
     page.get_by_label("log y").click()
     page.wait_for_url(re.compile("view.log=x(&|$)"))
     page.wait_for_url(re.compile("K=2"))
@@ -346,6 +351,7 @@ class TestOnOnePage:
 
     def test_a_held_curve_keeps_its_hue_and_logarithmic_axes_show_the_same_points(self, page):
         before = shown(page, VOTE, lambda it: it["theory"])
+        further(page)
         page.get_by_role("button", name="Hold to compare").click()
         held = shown(page, VOTE, lambda it: it["held"])
         assert held["held"] == 3
@@ -360,16 +366,9 @@ class TestOnOnePage:
     def test_in_lecture_mode_arrows_turn_to_one_chart_after_the_other_and_move_a_slider(self, page):
         shown(page, VOTE, lambda it: it["theory"])
         page.get_by_label("lecture").click()
-        page.wait_for_timeout(1000)
-        assert not page.get_by_label("other keys").is_visible()
-        said = page.get_by_text(re.compile("^← .* = .* →$"))
-        for _ in range(30):  # the page listens when its server has answered
-            page.keyboard.press("ArrowRight")
-            with contextlib.suppress(playwright.TimeoutError):
-                said.first.wait_for(timeout=1000)
-                break
-        else:
-            raise AssertionError("no slider moves")
+        page.keyboard.press("ArrowRight")  # before the server answers
+        page.get_by_text(re.compile("^← .* = .* →$")).first.wait_for()
+        assert not page.locator("input[type=range]:visible").count()
         page.keyboard.press("Escape")
         page.locator("input[type=range]:visible").first.wait_for()
 
@@ -457,6 +456,25 @@ def test_the_results_shown_can_be_downloaded(context, address, tmp_path):
         assert found.sizes["seed"] == 16
 
 
+@pytest.mark.parametrize(("width", "rows"), [(1300, 1), (390, 2)])
+def test_four_controls_of_equal_heights_lie_in_a_grid_and_a_key_shows_the_others(context, address, width, rows):
+    for page in opened(context, address + UNSIMULATED, width, 850):
+        shown(page, VOTE, lambda it: it["theory"])
+        places = [page.get_by_role("combobox", name=name, exact=True).locator("..") for name in ("x", "rule")]
+        places += [page.locator("input[type=range]:visible").nth(which).locator("../../../..") for which in (0, 1)]
+        boxes = [place.bounding_box() for place in places]
+        assert {round(box["height"]) for box in boxes} == {40}
+        assert len({round(box["y"]) for box in boxes}) == rows
+        assert page.locator("input[type=range]:visible").count() == 2
+        page.get_by_role("button", name="more").focus()
+        page.keyboard.press("Enter")
+        page.get_by_label("log y").wait_for()
+        assert page.locator("input[type=range]:visible").count() > 4
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        page.get_by_role("button", name="less").click()
+        page.get_by_label("log y").wait_for(state="hidden")
+
+
 def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address):
     for page in opened(context, address + UNSIMULATED, 390, 800):
         shown(page, VOTE, lambda it: it["theory"])
@@ -468,9 +486,9 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address)
         page.get_by_role("button", name="Toggle theme").click()
         page.wait_for_timeout(1000)
         assert brightness(page) < 0.3
-        page.wait_for_function(
-            AXES_ARE, arg=[ChartTheme(dark=True).text_colour, ChartTheme(dark=True).axis_colour]
-        )  # not the page theme's
+        assert not {*page.evaluate(FILTERED)} & {"none"}
+        page.get_by_role("button", name="Toggle theme").click()
+        page.wait_for_function(f"({FILTERED})().every(filter => filter === 'none')")
         page.evaluate("localStorage.clear()")  # where the theme is kept for the next page
 
 

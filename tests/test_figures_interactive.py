@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex, to_rgb
 
 pytest.importorskip("bokeh", reason="the extra [explore] is not installed")
 
@@ -11,15 +12,21 @@ from figures.arrangement import ArrangedResults
 from figures.contrast import LINE_CONTRAST, TEXT_CONTRAST, compute_contrast
 from figures.description import CurveStyle, DrawnCurve, DrawnLine, DrawnMark, PanelDescription
 from figures.interactive.axes_and_theme import (
+    DARK_PAGE_FILTER,
     LABEL_LINE_LETTERS,
     MAX_LABEL_LINES,
-    ChartTheme,
+    PAGE_COLOUR,
+    TEXT_COLOUR,
+    TEXT_CONTRAST,
+    compute_contrast,
+    get_curve_colour,
+    get_text_colour,
     wrap_label,
 )
 from figures.interactive.chart import Chart
 from figures.interactive.chart_rows import interpolate_smoothly
 from figures.overlay import describe_panel
-from figures.style import CURVE_COLOURS, get_curve_style
+from figures.style import CURVE_COLOURS, get_curve_style, make_shades
 from statmech import Inference, Results, Risk
 from statmech.keys.figure_key import Composition
 from theory.kinds import bayes_inference, empirical_risk
@@ -78,18 +85,29 @@ def test_a_divergence_that_the_solver_does_not_state_ends_in_a_flat_top(monkeypa
     assert not top_of(chart_of(least_squares(), "mse")) > 5
 
 
-@pytest.mark.parametrize("look", [ChartTheme(), ChartTheme(dark=True)], ids=["light", "dark"])
-def test_curves_and_their_labels_can_be_seen_on_both_themes(look):
-    hues = [look.get_curve_colour(colour) for colour in CURVE_COLOURS]
-    assert min(compute_contrast(hue, look.background_colour) for hue in hues) >= (
-        TEXT_CONTRAST if look.dark else LINE_CONTRAST
-    )
-    assert min(compute_contrast(look.get_text_colour(hue), look.background_colour) for hue in hues) >= TEXT_CONTRAST
-    assert compute_contrast(look.text_colour, look.background_colour) >= TEXT_CONTRAST
-    assert len({*hues}) == len(CURVE_COLOURS)
-    assert (
-        compute_contrast(CURVE_COLOURS[0], ChartTheme(dark=True).background_colour) < TEXT_CONTRAST
-    )  # the blue of figures on paper is too dim on a dark page
+DARK_PAGE = "#121212"  # of Material UI
+LUMINANCE = np.array([0.213, 0.715, 0.072])  # of the filters of CSS
+
+
+def seen_on_a_dark_page(colour):
+    """The colour behind `DARK_PAGE_FILTER`, as the specification of filters in CSS defines it."""
+    assert DARK_PAGE_FILTER == "var(--panel-icon-filter) hue-rotate(180deg) contrast(0.9) brightness(1.2)"
+    inverted = 1 - np.array(to_rgb(colour))
+    turned = np.clip(2 * LUMINANCE @ inverted - inverted, 0, 1)
+    return to_hex(np.clip(1.2 * (0.9 * (turned - 0.5) + 0.5), 0, 1))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_curves_and_their_labels_can_be_seen_on_both_themes(dark):
+    page = DARK_PAGE if dark else PAGE_COLOUR
+    seen = seen_on_a_dark_page if dark else str
+    hues = [get_curve_colour(colour) for colour in (*CURVE_COLOURS, *make_shades(10))]
+    assert min(compute_contrast(seen(hue), page) for hue in hues) >= LINE_CONTRAST
+    assert min(compute_contrast(seen(get_text_colour(hue)), page) for hue in hues) >= TEXT_CONTRAST
+    assert compute_contrast(seen(TEXT_COLOUR), page) >= TEXT_CONTRAST
+    assert len({*map(seen, hues)}) == len(hues)
+    assert compute_contrast(seen(PAGE_COLOUR), page) < 1.1  # of hollow points
+    assert compute_contrast("#000000", DARK_PAGE) < LINE_CONTRAST  # a black curve is not seen without the filter
 
 
 def test_a_long_label_does_not_squeeze_the_curves():

@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import re
 import sys
 import threading
@@ -9,16 +10,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import start_of
+import xarray as xr
+from conftest import brief, start_of
 
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
+
+import first_runs
 
 import simulate
 import theory
 from figures import curves as series
-from figures.explorer import settings
+from figures.explorer import computation, settings
 from figures.explorer.chart_content import ChartContent
-from figures.explorer.computation import BackgroundSimulator, _solve_cached
+from figures.explorer.computation import LOW_PRIORITY, BackgroundSimulator, _solve_cached
 from figures.explorer.page_charts import arrange_content, describe_chart
 from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
@@ -32,6 +36,7 @@ from statmech.parameters.parameter_fields import get_parameters, parameter
 from statmech.results import export_and_citations
 from statmech.results.comparison import distances
 from statmech.results.results import as_results
+from statmech.stores.sweep_cost import estimate_cost
 from statmech.students.rules import RULES, Hebb
 
 pytestmark = pytest.mark.quick
@@ -750,3 +755,47 @@ def test_the_optimal_rule_says_on_the_page_which_start_to_write_and_takes_it(liv
         made.update()
         assert made.scenario.rule == ("hebb", "bayes")
         assert np.isfinite(made.theory.eps_g).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has the priority of its process")
+def test_simulations_run_with_a_low_priority_and_theory_does_not():
+    priorities, ended = [], threading.Event()
+
+    class Recorder(BackgroundSimulator):
+        def _run_seeds(self, scenario, token):
+            child = threading.Thread(target=lambda: priorities.append(os.getpriority(os.PRIO_PROCESS, 0)))
+            child.start()
+            child.join()
+            ended.set()
+
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    Recorder(lambda *_: None).start(Scenario(rule="hebb", t=1))
+    assert ended.wait(60)
+    assert {*priorities} == {LOW_PRIORITY}
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before < LOW_PRIORITY
+
+
+ENTRIES = first_runs.list_entry_scenarios()
+
+
+def test_every_entry_page_has_stored_runs_and_nothing_else_is_stored():
+    paths = {computation.get_first_runs_path(scenario) for scenario in ENTRIES.values()}
+    assert {*computation.FIRST_RUNS_FOLDER.iterdir()} == paths
+    assert sum(path.stat().st_size for path in paths) < 3e5
+
+
+@pytest.mark.parametrize("name", brief([*ENTRIES]))
+def test_stored_runs_are_those_that_the_page_of_their_config_would_simulate(name):
+    if estimate_cost(ENTRIES[name]).seconds > 10:
+        pytest.skip("it takes too long")
+    stored, simulated = computation.load_first_runs(ENTRIES[name]), first_runs.simulate_first_runs(ENTRIES[name])
+    assert json.loads(stored.config) == json.loads(simulated.config)
+    xr.testing.assert_allclose(stored, simulated, rtol=1e-5, atol=1e-7)
+
+
+def test_stored_runs_are_not_those_of_another_config_or_of_a_class_of_the_same_name(monkeypatch):
+    scenario = ENTRIES["rule page"]
+    assert computation.load_first_runs(scenario.model_copy(update={"seeds": 50})).sizes["seed"] == 4
+    assert computation.load_first_runs(scenario_from({**scenario.config(), "eta": 0.9})) is None
+    monkeypatch.setitem(RULES, "hebb", type("Own", (Hebb,), {"__module__": "own_rules"}))
+    assert computation.load_first_runs(scenario) is None

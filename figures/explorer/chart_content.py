@@ -16,6 +16,7 @@ import panel_material_ui as pmui
 
 from figures import curves
 from figures.curves import Layout
+from figures.explorer.sliders import MENU_STYLE, STOP_SLIDER_STYLE
 from figures.labels import key_label, kind_label, make_value_labeller
 from statmech.results.results import Results
 
@@ -46,8 +47,6 @@ def has_theory_lines(results: Results) -> bool:
 
 
 NO_AXIS_LABEL = "(none)"
-MENU_WIDGET_OPTIONS: dict[str, Any] = {"width": 150, "margin": (4, 6), "size": "small"}
-SLIDER_WIDGET_OPTIONS: dict[str, Any] = {"width": 160, "margin": (4, 10), "size": "small", "tooltips": False}
 
 
 class StoredResultsControls:
@@ -58,17 +57,18 @@ class StoredResultsControls:
         self.whole = curves.ensure_chart_axis(results)
         names, first = curves.get_chart_axes(self.whole.either), curves.choose_default_layout(self.whole)
         axes = {self._get_axis_title(axis): axis for axis in names}
-        self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU_WIDGET_OPTIONS)
+        self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU_STYLE)
         self.colour = pmui.Select(
             label="in colours",
             options={NO_AXIS_LABEL: NO_AXIS_LABEL, **axes},
             value=next(iter(first.colour_axes), NO_AXIS_LABEL),
-            **MENU_WIDGET_OPTIONS,
+            **MENU_STYLE,
         )
         self.sliders = {axis: self._make_slider(axis) for axis in names}
         for widget in (self.x, self.colour, *self.sliders.values()):
             widget.param.watch(lambda event: self.update(), "value")
         self.row: list[Any] = [self.x, self.colour, *self.sliders.values()]
+        self.further_controls: list[Any] = []
         self.more: list[Any] = []
 
     @property
@@ -104,7 +104,7 @@ class StoredResultsControls:
         }
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(options) > 1 else pmui.Select
-        style = SLIDER_WIDGET_OPTIONS if kind is pmui.DiscreteSlider else MENU_WIDGET_OPTIONS
+        style = STOP_SLIDER_STYLE if kind is pmui.DiscreteSlider else MENU_STYLE
         return kind(label=self._get_axis_title(axis), options=options, value=len(values) - 1 if number else 0, **style)
 
     def _get_axis_title(self, axis: str) -> str:

@@ -1,6 +1,7 @@
 """Computations of an explorer page: theory, and simulations in a background thread.
 
-Theory is solved at the scenario's own values, and on a dense grid along x if this is fast.
+Theory is solved at the scenario's own values, and on a dense grid along x if this is fast. Simulations and their
+compilations run with a low priority, so that theory keeps up with a drag.
 
 A new scenario replaces the scenario that is being simulated, and a few seeds are shown first. A compilation cannot be
 stopped, and a drag would queue one compilation for each value that it passes. Scenarios that are superseded while
@@ -9,11 +10,17 @@ another scenario is compiled therefore never start.
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import io
 import json
+import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +42,15 @@ if TYPE_CHECKING:
 
 
 NUM_PREVIEW_SEEDS = 4  # shown before the remaining seeds have finished
+
+
+LOW_PRIORITY = 19  # the largest "nice" value: a simulation uses the time that theory leaves
+
+
+def lower_thread_priority() -> None:
+    """Lower the priority of the calling thread and of its future child threads, where the system can do so."""
+    if sys.platform == "linux":  # elsewhere priorities belong to processes
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
 
 
 class SupersededError(Exception):
@@ -88,6 +104,7 @@ class BackgroundSimulator:
             return self.token
 
     def _run_search(self, find_optimum: Callable[[], None], on_found: Callable[[], None], token: int) -> None:
+        lower_thread_priority()
         with self.search_lock:
             if self.token != token:
                 return
@@ -100,6 +117,7 @@ class BackgroundSimulator:
             on_found()
 
     def _simulate(self, scenario: AbstractScenario, token: int, preview_seeds: int = NUM_PREVIEW_SEEDS) -> None:
+        lower_thread_priority()
         try:
             with self.simulation_lock:
                 for seeds in sorted({min(preview_seeds, scenario.seeds), scenario.seeds}):
@@ -129,6 +147,27 @@ class BackgroundSimulator:
         """Raise `SupersededError` if a newer scenario has been started."""
         if self.token != token:
             raise SupersededError
+
+
+FIRST_RUNS_FOLDER = Path(__file__).with_name("first_runs")  # written by tests/first_runs.py
+SHIPPED_PACKAGE = "statmech"  # users may define rules, losses, ... of the same names elsewhere
+
+
+def get_first_runs_path(scenario: AbstractScenario) -> Path:
+    """Return the file of the stored first runs of a scenario, which exists for pages that visitors open first."""
+    config = json.dumps({**scenario.config(), "seeds": 0}, sort_keys=True)
+    return FIRST_RUNS_FOLDER / f"{hashlib.sha256(config.encode()).hexdigest()[:12]}.nc.gz"
+
+
+def load_first_runs(scenario: AbstractScenario) -> xr.Dataset | None:
+    """Return the stored first runs of a scenario, or None."""
+    path, classes = get_first_runs_path(scenario), scenario.classes()
+    modules = (classes[name].__module__.partition(".")[0] for name in scenario.list_chosen_class_names())
+    if not path.exists() or {*modules} - {SHIPPED_PACKAGE}:
+        return None
+    import xarray as xr
+
+    return xr.load_dataset(io.BytesIO(gzip.decompress(path.read_bytes())), engine="scipy")
 
 
 CACHED_SOLUTION_N = 10**6  # above every K: one solution is rescaled to all other N

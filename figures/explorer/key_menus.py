@@ -19,7 +19,7 @@ import panel_material_ui as pmui
 
 from figures.curves import MAX_CURVES_PER_CHART
 from figures.explorer import settings
-from figures.explorer.sliders import make_stop_slider, set_slider_title
+from figures.explorer.sliders import MENU_STYLE, make_stop_slider, set_slider_title
 from figures.labels import format_control_with_arrows
 from statmech.inputs.input_distributions import Inputs, PowerLaw, Spectrum, inputs_from_config, inputs_to_config
 from statmech.keys.scenario import AbstractScenario, get_kinds
@@ -115,10 +115,8 @@ class FormMenu:
             label=title or key,
             options=options,
             value=name,
-            width=160,
-            margin=(4, 6),
-            size="small",
             visible=bool(forms),
+            **MENU_STYLE,
         )
         self.sliders = {
             form_name: self._make_sliders(form, values if form_name == name else ())
@@ -179,11 +177,6 @@ class FormMenu:
 
 CONSTANT_FORM, STEP_FORM, ALL_VALUES_FORM = "constant", "step", "all"
 NUM_STEP_SLIDER_STOPS = 20  # for the sliders of the two levels and of the time
-MIN_MENU_PIXELS, MENU_BORDER_PIXELS, MENU_LETTER_PIXELS = (
-    160,
-    60,
-    9,
-)  # menu width in pixels: minimum, border, per letter
 
 
 class TimeFunctionMenu(FormMenu):
@@ -259,11 +252,9 @@ def _make_time_function_menu(
     if 1 < len(values) <= MAX_CURVES_PER_CHART and not listed:
         forms[ALL_VALUES_FORM] = KeyForm(SEVERAL_VALUES_LABEL, (), lambda: values, lambda value: None)
     title = f"{settings.get_slider_label(kind_name, name)}(t)"
-    menu = TimeFunctionMenu(
+    return TimeFunctionMenu(
         name, forms, config, key.default, _parse_control, lambda value: format_control_with_arrows(str(value)), title
     )
-    menu.menu.width = max(MIN_MENU_PIXELS, MENU_BORDER_PIXELS + MENU_LETTER_PIXELS * max(map(len, menu.menu.options)))
-    return menu
 
 
 def _make_listed_function_form(value: Any) -> KeyForm:

@@ -26,7 +26,14 @@ from figures.explorer.key_menus import (
 )
 from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
-from figures.explorer.sliders import CallScheduler, TimeAnimation, format_value_line, parse_value_line
+from figures.explorer.sliders import (
+    CELL_STYLE,
+    MENU_STYLE,
+    CallScheduler,
+    TimeAnimation,
+    format_value_line,
+    parse_value_line,
+)
 from figures.labels import make_value_labeller
 from statmech.config.config_files import apply_overrides
 from statmech.errors import ConfigError
@@ -40,7 +47,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 DRAG_DEBOUNCE_MILLISECONDS = 1  # Panel's default of 50 would be a visible delay
-DRAG_END_DELAY_MILLISECONDS = 250  # a drag ends after this time without a step
+DRAG_END_DELAY_MILLISECONDS = 300  # a drag ends after this time without a step
+NUM_PROMINENT_CONTROLS = 4  # always visible, with at least two sliders
 NUM_EARLIER_TIME_SLIDER_STEPS = 100  # for times before the end of the x axis
 MAX_SMOOTH_LINE_SOLVING_SECONDS = 1.5  # limits the time for solving theory on a fine grid after a drag
 MAX_SECONDS_WITHOUT_PREVIEW = 1.0  # a preview would cost longer: it needs another compilation
@@ -56,8 +64,8 @@ class ScenarioControls:
     """The controls of one kind of scenario.
 
     `on_results()` is called at every step of a drag, `on_settled()` at its end, and `message(severity, text)` with
-    errors and progress. `row` and `strip` hold the controls
-    that are always visible, `more` the others. `functions` holds the values of keys whose functions of time menus
+    errors and progress. `row` and `strip` hold the controls that are always visible, `further_controls` those that one
+    button shows, and `more` those in the drawer. `functions` holds the values of keys whose functions of time menus
     offer.
     """
 
@@ -95,9 +103,8 @@ class ScenarioControls:
             value=view.config[self.learner_key],
             max_items=7,
             chip=False,
-            width=190,
-            margin=(4, 6),
             visual_size="small",
+            **{name: style for name, style in MENU_STYLE.items() if name != "size"},
         )
         self.controls = {menu.key: menu for menu in make_time_function_menus(kind_name, view.config, self.functions)}
         self.menus = (
@@ -112,11 +119,10 @@ class ScenarioControls:
             "(none)": "",
             **{settings.get_slider_label(kind_name, name): name for name in self._list_curve_keys(several)},
         }
-        menu: dict[str, Any] = {"margin": (4, 6), "size": "small"}
-        self.curves_key = pmui.Select(label="curves", options=curves, value=several, width=110, **menu)
+        self.curves_key = pmui.Select(label="curves", options=curves, value=several, **MENU_STYLE)
         text = format_value_line(self.listed_curves[1])
         self.values = pmui.TextInput(
-            label="values", value=text, visible=bool(several), width=min(300, max(130, 30 + 9 * len(text))), **menu
+            label=self._get_values_title(several), value=text, visible=bool(several), **MENU_STYLE
         )
         self.sliders: dict[str, Any] = {}
         for name in settings.list_slider_keys(kind_name):  # sliders of earlier times need the slider of the last time
@@ -127,7 +133,7 @@ class ScenarioControls:
             label=BAND_SWITCH_LABEL,
             value=bool(view.config.get(CORRECTIONS_KEY)),
             visible=CORRECTIONS_KEY in self.kind.model_fields,
-            margin=(4, 8),
+            **CELL_STYLE,
         )
         self.simulate_anyway = pmui.Button(
             label="Simulate all the same", variant="outlined", size="small", visible=False, margin=(2, 4)
@@ -147,10 +153,27 @@ class ScenarioControls:
         self.curves_key.param.watch(lambda event: self._fill_curve_values_field(), "value")
         self.simulate_anyway.on_click(lambda event: self._simulate_all_seeds())
         self.x.param.watch(lambda event: self._change_abscissa(), "value")
-        self.strip = [self.band, *self.player.parts, self.simulate_anyway]
-        self.row = [self.x, self.chosen, self.curves_key, self.values, *forms, *self.sliders.values()]
+        self.strip = [*self.player.parts, self.simulate_anyway]
+        self.row, self.further_controls = self._arrange_controls()
         self.more = [self.seeds, self.longest, self.more_keys]
         self._retitle_and_hide_sliders()
+
+    def _arrange_controls(self) -> tuple[list[Any], list[Any]]:
+        """Return the controls that are always visible, and all others.
+
+        The former are the menus of x, learners and keys with a form, and the most interesting sliders.
+        """
+        forms = [widget for menu in self.menus for widget in menu.widgets]
+        used = [widget for menu in self.menus if menu.menu.value for widget in menu.widgets]
+        row = [self.x, self.chosen, self.values, *used]
+        num_menus = sum(widget.visible for widget in row)
+        names = sorted(
+            (name for name in self.sliders if name != self.curves_key.value),
+            key=lambda name: (name == self.x_key, [*settings.PROMINENT_KEYS, name].index(name)),
+        )
+        row += [self.sliders[name] for name in names[: max(2, NUM_PROMINENT_CONTROLS - num_menus)]]
+        further = [self.curves_key, *forms, *self.sliders.values()]
+        return row, [*(widget for widget in further if widget not in row), self.band]
 
     @property
     def x_key(self) -> str:
@@ -177,16 +200,19 @@ class ScenarioControls:
         self._schedule_refinement()
 
     def _solve_and_show_theory(self, scenario: AbstractScenario) -> None:
-        """Solve and show theory, and discard the simulation of the previous scenario."""
+        """Solve and show theory with any stored runs, and discard the simulation of the previous scenario."""
         began = time.perf_counter()
         theory, smooth = computation.solve_with_dense_grid(scenario, self.x_key)
         self.solve_seconds = time.perf_counter() - began
-        self.scenario, self.theory, self.simulation, self.is_refined = scenario, theory, None, smooth is not None
+        self.scenario, self.theory, self.is_refined = scenario, theory, smooth is not None
+        self.simulation = computation.load_first_runs(scenario)
         self.smooth = smooth if self.is_refined else computation.break_at_transitions(scenario, theory, self.x_key)
         self.background.stop()
         self.simulate_anyway.visible = False
         self.player.offer_times(*self._list_recorded_times())
-        if theory is not None:
+        if self.simulation is not None:
+            self.message("progress", f"{self.simulation.sizes['seed']} stored seeds")
+        if theory is not None or self.simulation is not None:
             self.shown()
 
     def _schedule_optimum_search(self, scenario: AbstractScenario) -> None:
@@ -387,10 +413,15 @@ class ScenarioControls:
         num_seeds = seeds
         while num_seeds > NUM_PREVIEW_SEEDS and seconds * num_seeds / seeds > self.longest.value:
             num_seeds = max(NUM_PREVIEW_SEEDS, num_seeds // 2)
-        if seconds * num_seeds / seeds > self.longest.value:
+        stored = 0 if self.simulation is None else self.simulation.sizes["seed"]
+        if seconds * num_seeds / seeds > self.longest.value or num_seeds <= stored < seeds:
             self.background.stop()
+            duration = _format_duration(seconds * (seeds if stored else num_seeds) / seeds)
             self.message(
-                "progress", f"not simulated: it would take about {_format_duration(seconds * num_seeds / seeds)}"
+                "progress",
+                f"{stored} stored seeds of {seeds}: all would take about {duration}"
+                if stored
+                else f"not simulated: it would take about {duration}",
             )
             self.simulate_anyway.visible = True
             return
@@ -407,8 +438,10 @@ class ScenarioControls:
     def _num_preview_seeds(self) -> int:
         """Number of seeds shown before the remaining seeds are simulated.
 
-        It is 1 if the charts would be empty without a simulation.
+        It is 1 if the charts would be empty without a simulation, and includes all seeds if stored seeds are shown.
         """
+        if self.simulation is not None:
+            return int(self.scenario.seeds)
         return NUM_PREVIEW_SEEDS if has_theory_lines(self.results) else 1
 
     def _receive_result(self, simulation: xr.Dataset | None, text: str) -> None:
@@ -430,7 +463,7 @@ class ScenarioControls:
         plane_labels = {
             f"{first}–{second} plane": name for name, (first, second) in settings.get_planes(self.choice).items()
         }
-        return pmui.Select(label="x", options=symbols | plane_labels, value=x, width=124, margin=(4, 6), size="small")
+        return pmui.Select(label="x", options=symbols | plane_labels, value=x, **MENU_STYLE)
 
     def _list_abscissa_keys(self) -> list[str]:
         page = settings.get_page_settings(self.choice)
@@ -524,7 +557,10 @@ class ScenarioControls:
             )
         if self.values.value == values_text:
             self.update()
-        self.values.param.update(visible=bool(name), value=values_text)
+        self.values.param.update(label=self._get_values_title(name), visible=bool(name), value=values_text)
+
+    def _get_values_title(self, name: str) -> str:
+        return f"values of {settings.get_slider_label(self.choice, name)}" if name else ""
 
     def _list_curve_keys(self, listed_key: str) -> list[str]:
         """Return the keys whose values can be curves: keys with sliders, and the key with listed values."""
@@ -539,7 +575,7 @@ class ScenarioControls:
         has_control = name in self.sliders or any(menu.key == name for menu in self.menus if menu.menu.visible)
         control_hint = f"with the control {title}" if has_control else "under other keys, in the drawer"
         if name == self.curves_key.value:
-            control_hint = "in the field values"
+            control_hint = f"in the field {self.values.label}"
         return f"{title} = {values_text} (choose others {control_hint})"
 
     def move_last_slider(self, num_steps: int) -> str:

@@ -1,6 +1,6 @@
 """The explorer's page of a scenario or of stored results, for a browser or a notebook.
 
-Layout: controls in one row, charts below, and everything else in a drawer.
+Layout: the main controls in one row, further ones behind a button, charts below, and everything else in a drawer.
 
 Keyboard: in lecture mode the browser sends the pressed keys to the page.
 """
@@ -30,7 +30,7 @@ from figures.explorer.computation import describe_exception
 from figures.explorer.live_scenario import ScenarioControls
 from figures.explorer.page_charts import ExplorerCharts
 from figures.explorer.pages import View, explain_missing_page
-from figures.interactive.typeface import FONT_STACK
+from figures.explorer.sliders import CELL_STYLE
 from figures.labels import kind_label
 from figures.style import STYLE_SETTINGS
 from statmech.config import config_files
@@ -101,15 +101,22 @@ NOTICE_STYLE = {
     "& p": {"m": "0"},
 }  # compact, so that a notice takes one line
 STATUS_BAR_MIN_HEIGHT = "48px"  # room for two lines of text, so that a second line does not move the charts
-PROGRESS_STYLE = {"opacity": "0.85", "max-width": "17em", "text-align": "right", "line-height": "1.3"}  # fits two lines
-NARROW_MENU_CSS = "@media (max-width: 600px) { :host { max-width: 7.5rem !important; min-width: 0 !important } }"
+PROGRESS_STYLE = {"opacity": "0.85", "line-height": "1.3"}
+NARROW_MENU_CSS = "@media (max-width: 600px) { :host { max-width: 6.6rem !important; min-width: 0 !important } }"
 HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # phone screens are too narrow
 HIDE_TITLE_STYLE = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # phone screens are too narrow
 FILL_WINDOW_STYLE = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # fills the rest of the window
-CONTROL_ROW_CSS = """
-:host { flex: none; padding-top: 2px }
-div[id^="flexbox"] { align-items: flex-end !important }
-@media (max-width: 600px) { div[id^="flexbox"] { flex-wrap: nowrap !important; overflow: auto hidden } }
+CONTROL_GRID_CSS = """
+:host { flex: none; padding: 8px 8px 0; box-sizing: border-box }
+div[id^="flexbox"] {
+  display: grid !important; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr));
+  gap: 8px 16px; align-items: end;
+}
+"""
+TOGGLE_STYLE = {"height": "40px", "justify-content": "flex-start", "font-size": "1rem"}
+TOGGLE_MORE_JS = """
+more.visible = !more.visible
+button.data.label = more.visible ? "less ▴" : "more ▾"
 """
 
 
@@ -133,18 +140,19 @@ class ExplorerPage:
         self.message = pmui.Alert(
             "", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8), sx=NOTICE_STYLE
         )
-        self.progress = pn.pane.HTML("", styles=PROGRESS_STYLE, margin=(4, 8))
+        self.progress, self.progress_text = pn.pane.HTML("", styles=PROGRESS_STYLE, margin=(4, 8)), ""
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # text for the clipboard
         self.link = pn.widgets.TextAreaInput(visible=False)  # query of the address
-        self.row = pn.FlexBox(sizing_mode="stretch_width", stylesheets=[CONTROL_ROW_CSS], margin=0)
-        self.strip = pn.FlexBox(
-            styles={"max-width": "100%", "width": "auto", "white-space": "nowrap", "align-items": "center"},
-            stylesheets=[CONTROL_ROW_CSS],
-            flex_wrap="nowrap",
-            margin=0,
+        grid: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [CONTROL_GRID_CSS], "margin": 0}
+        self.row, self.further = pn.FlexBox(**grid), pn.FlexBox(visible=False, **grid)
+        self.toggle = pmui.Button(label="more ▾", variant="text", sx=TOGGLE_STYLE, **CELL_STYLE)
+        self.toggle.js_on_click(args={"more": self.further, "button": self.toggle}, code=TOGGLE_MORE_JS)
+        self.controls = pn.Column(
+            self.row, self.further, sizing_mode="stretch_width", margin=0, styles={"flex": "none"}
         )
+        self.strip = pn.FlexBox(styles={"width": "auto", "white-space": "nowrap"}, align_items="center", margin=0)
         self.more = pmui.Column(sizing_mode="stretch_width")
         self.menus: list[Any] = []
         self.keys = KeyListener()
@@ -152,7 +160,6 @@ class ExplorerPage:
         self.source: Any = None
         self.are_controls_sent = False  # True once the browser has received the controls
         self.whole: Any = None
-        self.watchers: list[Any] = []
         if stored is not None:
             self._set_source(StoredResultsControls(stored, self._show_results))
         else:
@@ -179,8 +186,6 @@ class ExplorerPage:
             theme_config={"typography": {"fontFamily": FONT_STACK}},
         )
         self.whole.get_root = partial(_exempt_charts_from_theme, self.whole.get_root)
-        self.charts.dark = self.whole.dark_theme
-        self.watchers = [self.whole.param.watch(lambda event: self.charts.set_dark_theme(event.new), "dark_theme")]
         with edit_readonly(self.whole):  # saves 20 ms per step: Panel would walk through all models of the page twice
             self.whole.busy = False
         return self.whole
@@ -206,7 +211,7 @@ class ExplorerPage:
         hidden = [self.yaml, self.link, self.keys]  # not in the drawer, which is created only when it opens
         size: dict[str, Any] = {"sizing_mode": "stretch_width"} if self.inline else {"sizing_mode": "stretch_both"}
         return pn.Column(
-            self.row,
+            self.controls,
             bar,
             self.message,
             self.charts.area,
@@ -239,8 +244,6 @@ class ExplorerPage:
         if self.whole is not None:
             for part in self.whole.select():
                 part._models, part._documents, part._model_parents = {}, {}, {}  # the third is new in Panel 1.10
-            for watcher in self.watchers:  # a watcher of the frame would keep the page in memory
-                self.whole.param.unwatch(watcher)
             self.whole.param.update(main=[], sidebar=[], header=[], **({} if self.inline else {"contextbar": []}))
 
     @staticmethod
@@ -286,6 +289,7 @@ class ExplorerPage:
             sx={} if self.inline else {"color": "white"},
             stylesheets=[HIDE_ON_PHONE_CSS],
         )
+        self.lecture.jslink(self.keys, value="listening")  # keys pressed before the server answers count
         self.lecture.param.watch(lambda event: self._set_lecture_mode(event.new), "value")
         self.keys.param.watch(lambda event: self._handle_key(event.new), "pressed")
         self.keys.param.watch(lambda event: self.charts.fit_area(*event.new), "size")
@@ -315,11 +319,9 @@ class ExplorerPage:
         Its arrow keys move a slider and change the chart.
         """
         self.charts.set_lecture_mode(enabled)
-        self.row.visible = self.strip.visible = not enabled
+        self.controls.visible = self.strip.visible = not enabled
         self.message.visible = self.message.visible and not (enabled and self.message.severity == "info")
-        self.keys.listening = enabled
-        self.progress.styles = {**PROGRESS_STYLE, "max-width": "none"} if enabled else PROGRESS_STYLE
-        self.progress.object = LECTURE_MODE_HELP if enabled else ""
+        self.progress.object = html.escape(LECTURE_MODE_HELP if enabled else self.progress_text)
 
     def _handle_key(self, pressed: str) -> None:
         key = pressed.partition(" ")[0]
@@ -355,8 +357,9 @@ class ExplorerPage:
         if self.source is not None:
             self.source.close()
         self.source, self.are_controls_sent = source, False
-        self.row.objects = source.row
-        self.strip.objects = [*self.charts.bar, *(source.strip if isinstance(source, ScenarioControls) else [])]
+        self.row.objects = [*source.row, self.toggle]
+        self.further.objects = [*source.further_controls, *self.charts.bar]
+        self.strip.objects = [self.charts.release, *(source.strip if isinstance(source, ScenarioControls) else [])]
         self.more.objects = source.more
         if isinstance(source, StoredResultsControls):
             source.update()
@@ -406,6 +409,7 @@ class ExplorerPage:
         An empty message removes an error.
         """
         if severity == "progress":
+            self.progress_text = message
             self.progress.object = html.escape(message)
             return
         if message:

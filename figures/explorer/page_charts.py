@@ -21,7 +21,8 @@ from figures.derived_data import divide_by_theory
 from figures.description import DrawnCurve, DrawnLine, PanelDescription
 from figures.explorer.chart_content import ChartContent
 from figures.explorer.pages import NORMALISATION_LABELS, View
-from figures.interactive.axes_and_theme import ChartTheme
+from figures.explorer.sliders import CELL_STYLE
+from figures.interactive.axes_and_theme import DARK_PAGE_FILTER, ChartTheme
 from figures.interactive.chart import HELD_CURVE_OPACITY, Chart, get_axes_key
 from figures.interactive.swatches import make_swatch
 from figures.labels import format_key_name, html_from_latex, variable_label
@@ -131,7 +132,11 @@ div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax
 """
 LEGEND_STYLE = "display:flex;flex-wrap:wrap;gap:2px 14px;align-items:center;line-height:1.25"
 CHIP_STYLE = "display:inline-flex;gap:4px;align-items:center"
-CHART_CELL_CSS = ":host { width: 100% !important; height: 100% !important; min-height: 0; min-width: 0 }"
+CHART_CELL_CSS = f"""
+:host {{
+  width: 100% !important; height: 100% !important; min-height: 0; min-width: 0; filter: {DARK_PAGE_FILTER}
+}}
+"""
 NORMALISATIONS_BY_LABEL = {label: unit for unit, label in NORMALISATION_LABELS.items()}
 
 
@@ -153,20 +158,19 @@ class ExplorerCharts:
         self.requested: tuple[str, ...] = ()
         self.has_control_charts = False  # True if charts of controls lie below the others
         self.fresh = True  # True until a newly opened page has shown its first results
-        self.dark = False  # True on a dark page
         self.area_size = INITIAL_AREA_SIZE
         self.lecture, self.chart_offset = False, 0  # lecture mode shows one enlarged chart with this index
         self.variables = pmui.MultiChoice(label="charts", options={}, sizing_mode="stretch_width")
-        self.log_x = pmui.Switch(label="log x", value=True, margin=(4, 8))
-        self.log_y = pmui.Switch(label="log y", value=False, margin=(4, 8))
+        self.log_x = pmui.Switch(label="log x", value=True, **CELL_STYLE)
+        self.log_y = pmui.Switch(label="log y", value=False, **CELL_STYLE)
         self.unit = pmui.Select(
             label="normalise", options=NORMALISATIONS_BY_LABEL, value="", sizing_mode="stretch_width"
         )
-        self.runs = pmui.Switch(label="single runs", value=False, margin=(4, 8))
-        self.hold = pmui.Button(label="Hold to compare", variant="outlined", size="small", margin=(2, 4))
+        self.runs = pmui.Switch(label="single runs", value=False, **CELL_STYLE)
+        self.hold = pmui.Button(label="Hold to compare", variant="outlined", **CELL_STYLE)
         self.release = pmui.Button(label="Release", variant="text", size="small", margin=(2, 4), visible=False)
         even = ["sub, sup { line-height: 0 }"]  # subscripts must not change the line spacing
-        self.legend = pn.pane.HTML("", styles={"flex": "1 1 160px", "min-width": "0"}, stylesheets=even, margin=(2, 8))
+        self.legend = pn.pane.HTML("", styles={"flex": "1 1 300px", "min-width": "0"}, stylesheets=even, margin=(2, 8))
         # a layout of Panel: Material UI measures charts before it places them (panel-material-ui issue 548)
         size: dict[str, Any] = (
             {"sizing_mode": "stretch_width", "height": height} if height else {"sizing_mode": "stretch_both"}
@@ -177,7 +181,7 @@ class ExplorerCharts:
         self.hold.on_click(lambda event: self._hold_curves())
         self.release.on_click(lambda event: self._release_curves())
         self.switches = [self.variables, self.unit]
-        self.bar = [self.log_x, self.log_y, self.runs, self.hold, self.release]
+        self.bar = [self.log_x, self.log_y, self.runs, self.hold]
 
     def apply_view(self, view: View) -> None:
         """Set the switches to the settings of a view, without drawing."""
@@ -203,11 +207,6 @@ class ExplorerCharts:
     def set_lecture_mode(self, enabled: bool) -> None:
         """Start or stop lecture mode, which shows one chart in large letters."""
         self.lecture = enabled
-        self.draw()
-
-    def set_dark_theme(self, enabled: bool) -> None:
-        """Draw in the colours of a dark or a light page."""
-        self.dark = enabled
         self.draw()
 
     def fit_area(self, width: int, height: int) -> None:
@@ -271,7 +270,8 @@ class ExplorerCharts:
         common_axes = content.layout.x, self.unit.value, content.plane
         if self.common_axes and common_axes != self.common_axes:
             self._release_curves(draw=False)  # the curves for comparison belong to other axes
-        panels, theme = self._describe_panels(self._choose_names()), self._get_theme()
+        panels = self._describe_panels(self._choose_names())
+        theme = ChartTheme(LECTURE_SCALE if self.lecture else 1.0)
         axes_keys = [theme, common_axes, *map(get_axes_key, panels.values())]
         is_new, self.common_axes, self.axes_keys = axes_keys != self.axes_keys, common_axes, axes_keys
         if is_new:
@@ -316,9 +316,6 @@ class ExplorerCharts:
         selected = [name for name in self.variables.value or () if name in self.drawn]
         names = sorted(selected, key=self._is_control)
         return [names[self.chart_offset % len(names)]] if self.lecture and names else names
-
-    def _get_theme(self) -> ChartTheme:
-        return ChartTheme(LECTURE_SCALE if self.lecture else 1.0, self.dark)
 
     def _link_charts(self) -> None:
         """Let new charts pan and zoom along x together, with the charts of controls below the others."""
@@ -376,7 +373,7 @@ class ExplorerCharts:
 
     def _make_legend(self) -> str:
         """Return the legend in HTML: entries of curves without end labels, then the caption."""
-        content, charts, theme = self.chart_content, [*self.charts.values()], self._get_theme()
+        content, charts = self.chart_content, [*self.charts.values()]
         if content is None:
             return ""
         part, results = arrange_content(content), content.results
@@ -385,7 +382,7 @@ class ExplorerCharts:
         has_runs = self.runs.value and results.simulation is not None
         entries += [entry for entry in legends.make_mark_entries([part]) if not (has_runs and entry.kind == "points")]
         chips = [
-            f'<span style="{CHIP_STYLE}">{make_swatch(entry, theme)}<span>{html_from_latex(entry.label)}</span></span>'
+            f'<span style="{CHIP_STYLE}">{make_swatch(entry)}<span>{html_from_latex(entry.label)}</span></span>'
             for entry in entries
         ]
         chips += [f'<span style="opacity:{HELD_CURVE_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []

@@ -59,6 +59,24 @@ SLIDER_STOPS: dict[str, tuple[float, ...]] = {
     "seeds": (2, 4, 8, 16, 32, 64, 128, 256),
     "sweeps": (20, 50, 100, 200, 500, 1000, 2000, 4000, 10_000, 20_000),
 }
+PROMINENT_KEYS = (  # the most interesting sliders come first
+    *(
+        "overlap",
+        "switch",
+        "K",
+        "eta",
+        "lam",
+        "s",
+        "P",
+        "error_rate",
+        "mean",
+        "distance",
+        "flip",
+        "alpha",
+        "epochs",
+        "t",
+    ),
+)
 SLIDER_RANGES = {  # minimum, maximum, step
     "eta": (0.05, 3.0, 0.05),
     "margin": (0.0, 2.0, 0.02),

@@ -56,15 +56,23 @@ class CallScheduler:
             self.loop.add_callback(function)
 
 
-STOP_SLIDER_STYLE: dict[str, Any] = {"width": 112, "margin": (4, 8), "size": "small", "tooltips": False}
-FREE_LETTERS, FREE_LABEL_LETTERS = 12, 8  # letters that fit into the width: name and value, or name only
-LETTER_PIXELS, TYPED_LETTER_PIXELS = 10, 14  # extra width per further letter, larger next to a typed number
-SLIDER_LABEL_CSS = "label { white-space: nowrap !important }"  # keeps the label on one line
-TYPED_SLIDER_STYLE: dict[str, Any] = STOP_SLIDER_STYLE | {
-    "width": 160,
-    "format": "0.[0000000000]",
-    "stylesheets": [SLIDER_LABEL_CSS],
+CELL_STYLE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": 0}  # fills a cell of the grid
+MENU_STYLE: dict[str, Any] = CELL_STYLE | {
+    "size": "small",
+    "sx": {"&.MuiInputBase-root, & .MuiInputBase-root": {"height": "40px"}},
 }
+SLIDER_SX = {  # the label and the value, which looks the same whether or not it can be typed, over the slider
+    "&.MuiFormControl-root": {"height": "40px"},
+    "& .MuiFormLabel-root": {"line-height": "20px", "max-width": "none", "white-space": "nowrap !important"},
+    "& strong": {"color": "text.primary"},
+    "&.MuiSlider-root": {"padding": "9px 0"},
+    "& .MuiTextField-root, & .MuiInput-root": {"margin": "0 !important"},
+    "& .MuiInput-root::before": {"border": "none !important"},
+    "& .MuiInput-input": {"padding": "0", "height": "20px", "font-weight": "bold"},
+    "& .MuiGrid-container": {"display": "none"},  # buttons that are smaller than a step of an arrow key
+}
+STOP_SLIDER_STYLE: dict[str, Any] = CELL_STYLE | {"size": "small", "tooltips": False, "sx": SLIDER_SX}
+TYPED_SLIDER_STYLE: dict[str, Any] = STOP_SLIDER_STYLE | {"format": "0.[0000000000]"}
 
 
 class RoundedValueSlider(pmui.EditableFloatSlider):
@@ -79,19 +87,12 @@ class RoundedValueSlider(pmui.EditableFloatSlider):
 
 
 def set_slider_title(slider: Any, title: str, visible: bool = True) -> None:
-    """Set the title and width of a slider, or hide it.
+    """Set the title of a slider, or hide it.
 
     Nothing is sent to the browser if nothing has changed.
     """
-    if (slider.visible, slider.label) == (visible, title):
-        return
-    if isinstance(slider, RoundedValueSlider):
-        width = TYPED_SLIDER_STYLE["width"] + TYPED_LETTER_PIXELS * max(0, len(title) - FREE_LABEL_LETTERS)
-    else:
-        width = STOP_SLIDER_STYLE["width"] + LETTER_PIXELS * max(
-            0, len(title) + max(map(len, slider.options)) - FREE_LETTERS
-        )
-    slider.param.update(visible=visible, label=title, width=width)
+    if (slider.visible, slider.label) != (visible, title):
+        slider.param.update(visible=visible, label=title)
 
 
 def move_slider(slider: Any, num_steps: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,11 +19,17 @@ from bokeh.plotting import figure as bokeh_figure
 from figures.description import DrawnCurve, PanelDescription
 from figures.interactive import axes_and_theme
 from figures.interactive.axes_and_theme import (
-    LIGHT_THEME,
+    AXIS_COLOUR,
+    CHART_FONT,
+    DEFAULT_THEME,
+    GRID_COLOUR,
+    TEXT_COLOUR,
     AxisLimits,
     ChartTheme,
     compute_y_limits,
     extend_limits,
+    get_curve_colour,
+    get_text_colour,
     has_single_value,
     separate_positions,
     wrap_label,
@@ -62,7 +69,7 @@ class Chart:
         Sizes and colours.
     """
 
-    def __init__(self, panel: PanelDescription, height: int | None = 300, theme: ChartTheme = LIGHT_THEME):
+    def __init__(self, panel: PanelDescription, height: int | None = 300, theme: ChartTheme = DEFAULT_THEME):
         self.theme, self.wide, self.high = theme, ASSUMED_FRAME_SIZE[0], height or ASSUMED_FRAME_SIZE[1]
         self.panel, self.compared = panel, panel
         self.rows = ChartRows(panel, theme)
@@ -119,6 +126,7 @@ class Chart:
             "y_offset": "offset",
             "text_baseline": "middle",
             "text_color": "color",
+            "text_font": {"value": CHART_FONT},
         }
         label_style |= {"text_font": FONT_STACK, "text_font_size": f"{END_LABEL_FONT_PIXELS * theme.size:.0f}px"}
         self.figure.add_layout(HTMLLabelSet(source=self.ends, **label_style))
@@ -128,20 +136,21 @@ class Chart:
         """Set sizes and colours directly: Bokeh's page theme does not reach charts created later."""
         figure, theme = self.figure, self.theme
         figure.background_fill_color = figure.border_fill_color = figure.outline_line_color = None
-        figure.grid.grid_line_color = theme.grid_colour
+        figure.grid.grid_line_color = GRID_COLOUR
         logarithmic = [self.rows.log_x] * len(figure.xaxis) + [self.rows.log_y] * len(figure.yaxis)
         for axis, log in zip([*figure.xaxis, *figure.yaxis], logarithmic, strict=True):
             axis.update(
                 axis_label_text_font=FONT_STACK,
                 axis_label_text_font_style="normal",
-                axis_label_text_color=theme.text_colour,
+                axis_label_text_font=CHART_FONT,
+                major_label_text_font=CHART_FONT,
+                axis_label_text_color=TEXT_COLOUR,
                 axis_label_text_font_size=f"{AXIS_NAME_FONT_PIXELS * theme.size:.0f}px",
-                major_label_text_font=FONT_STACK,
-                major_label_text_color=theme.text_colour,
+                major_label_text_color=TEXT_COLOUR,
                 major_label_text_font_size=f"{TICK_FONT_PIXELS * theme.size:.0f}px",
-                axis_line_color=theme.axis_colour,
-                major_tick_line_color=theme.axis_colour,
-                minor_tick_line_color=theme.axis_colour if log else None,
+                axis_line_color=AXIS_COLOUR,
+                major_tick_line_color=AXIS_COLOUR,
+                minor_tick_line_color=AXIS_COLOUR if log else None,
             )
 
     def _add_spans(self) -> None:
@@ -151,7 +160,7 @@ class Chart:
                 span = Span(
                     location=line.x if line.y is None else line.y,
                     dimension="height" if line.y is None else "width",
-                    line_color=self.theme.get_curve_colour(line.style["color"]),
+                    line_color=get_curve_colour(line.style["color"]),
                     line_dash=get_dash(line.style.get("linestyle", "-")),
                 )
                 self.figure.add_layout(span)
@@ -305,7 +314,7 @@ class Chart:
         heights = [self.high * limits.get_relative_position(y, self.rows.log_y) for *_, y in ends]
         positions = separate_positions(heights, room, self.high)
         for (curve, x, y), text, height, position in zip(ends, texts, heights, positions, strict=False):
-            colour = self.theme.get_text_colour(curve.style.points["color"])
+            colour = get_text_colour(curve.style.points["color"])
             row = x, limits.clip_value(y), text, colour, position - height
             for name, value in zip(END_LABEL_COLUMNS, row, strict=True):
                 data[name].append(value)
@@ -369,4 +378,12 @@ def _has_points(curves: Sequence[DrawnCurve]) -> bool:
 
 
 def _mathjax_from_latex(latex: str) -> str:
-    return latex.replace("$", "$$")
+    r"""Return a label for MathJax, whose words have a sans-serif face.
+
+    >>> _mathjax_from_latex("$t$ (steps / $N$)"), _mathjax_from_latex("specialisation")
+    ('$$t\\textsf{ (steps / }N\\textsf{)}$$', 'specialisation')
+    """
+    words, symbols = latex.split("$")[::2], [*latex.split("$")[1::2], ""]
+    texts = [rf"\textsf{{{text}}}" if text else "" for text in (re.sub("([%&#])", r"\\\1", word) for word in words)]
+    joined = "".join(text + symbol for text, symbol in zip(texts, symbols, strict=True))
+    return f"$${joined}$$" if "$" in latex else latex

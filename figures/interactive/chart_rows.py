@@ -14,7 +14,7 @@ from scipy.interpolate import Akima1DInterpolator
 
 from figures import curves as series
 from figures.description import DrawnCurve, DrawnLine, DrawnMark, PanelDescription
-from figures.interactive.axes_and_theme import ChartTheme
+from figures.interactive.axes_and_theme import PAGE_COLOUR, ChartTheme, get_curve_colour
 from figures.labels import plain_from_latex
 from figures.style import replace_infinities
 
@@ -117,7 +117,7 @@ class ChartRows:
             curve, style = drawn_curve.curve, drawn_curve.style.line
             if curve.theory is None or curve.theory_x is None or style is None:
                 continue
-            colour = self.theme.get_curve_colour(style["color"])
+            colour = get_curve_colour(style["color"])
             label = plain_from_latex(drawn_curve.line_label)
             if self.names:
                 for x, y in zip(*self._get_visible_points(curve.theory_x, curve.theory), strict=True):
@@ -172,7 +172,7 @@ class ChartRows:
             if curve.theory is not None and curve.theory_x is not None and style is not None:
                 points = self._get_visible_points(curve.theory_x, curve.theory)
                 for x, y in zip(*points, strict=True) if len(points[0]) <= MAX_INTEGER_MARKS_PER_LINE else ():
-                    _add_row(data, x, y, self.theme.get_curve_colour(style["color"]))
+                    _add_row(data, x, y, get_curve_colour(style["color"]))
         return data
 
     def make_point_rows(self, curves: Sequence[DrawnCurve]) -> Rows:
@@ -190,7 +190,7 @@ class ChartRows:
             colour, x = self._get_point_colour(drawn_curve), self._get_visible_points(curve.x, curve.mean)[0]
             mask = drawn_curve.filled_mask
             fill_mask = np.full(y.shape, "markerfacecolor" in points) if mask is None else mask[good]
-            fills = np.where(fill_mask, colour, self.theme.background_colour).tolist()
+            fills = np.where(fill_mask, colour, PAGE_COLOUR).tolist()
             errors = [f"± {size:.2g}" if size else "" for size in error]
             style = colour, BOKEH_MARKERS[points["marker"]], label
             values = (
@@ -213,7 +213,7 @@ class ChartRows:
             if line.x is not None and line.y is not None:
                 dash, colour = (
                     get_dash(line.style.get("linestyle", "-")),
-                    self.theme.get_curve_colour(line.style["color"]),
+                    get_curve_colour(line.style["color"]),
                 )
                 width, alpha = line.style.get("linewidth", 1.0), line.style.get("alpha", 1.0)
                 _add_row(data, list(line.x), list(line.y), colour, dash, width * self.theme.size, alpha)
@@ -224,13 +224,13 @@ class ChartRows:
         data = _make_columns(*MARK_COLUMNS)
         for mark in marks:
             marker, size = mark.style["marker"], mark.style.get("markersize", DEFAULT_MARK_POINTS)
-            colour, angle = self.theme.get_curve_colour(mark.style["color"]), math.pi / 2 if marker == "|" else 0.0
+            colour, angle = get_curve_colour(mark.style["color"]), math.pi / 2 if marker == "|" else 0.0
             pixels = PIXELS_PER_POINT * size * self.theme.size
             _add_row(data, mark.x, mark.y, colour, BOKEH_MARKERS[marker], pixels, angle)
         return data
 
     def _get_point_colour(self, drawn_curve: DrawnCurve) -> str:
-        return self.theme.get_curve_colour(drawn_curve.style.points["color"])
+        return get_curve_colour(drawn_curve.style.points["color"])
 
     def _name_positions(self, x: Sequence[Any]) -> list[Any]:
         """Return the names at these positions along x, or the positions themselves without names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from figures.description import LegendEntry
-from figures.interactive.axes_and_theme import LIGHT_THEME, ChartTheme
+from figures.interactive.axes_and_theme import DARK_PAGE_FILTER, PAGE_COLOUR, get_curve_colour
 from figures.interactive.chart_rows import get_dash
 
 SVG_DASHES = {"solid": "none", "dashed": "6 4", "dotted": "2 3", "dashdot": "6 3 2 3"}
@@ -21,21 +21,22 @@ SVG_MARKER_PATHS = {
 }
 
 
-def make_swatch(entry: LegendEntry, theme: ChartTheme = LIGHT_THEME) -> str:
+def make_swatch(entry: LegendEntry) -> str:
     """Return the picture of a legend entry as SVG: a line, a marker, both, or a band.
 
     >>> make_swatch(LegendEntry("", {"color": "#0072B2", "linestyle": "--"})).count("<path")
     1
     """
-    colour = theme.get_curve_colour(entry.style.get("color", entry.style.get("facecolor", "0")))
+    colour = get_curve_colour(entry.style.get("color", entry.style.get("facecolor", "0")))
     marker, linestyle = SVG_MARKER_PATHS.get(str(entry.style.get("marker"))), entry.style.get("linestyle", "-")
     dash = "" if linestyle == "none" else get_dash(linestyle)
     line_path = (
         f'<path d="M0 6h32" stroke="{colour}" stroke-width="2" stroke-dasharray="{SVG_DASHES.get(dash, dash)}"/>'
     )
-    fill = theme.background_colour if entry.style.get("markerfacecolor") == "white" else colour
+    fill = PAGE_COLOUR if entry.style.get("markerfacecolor") == "white" else colour
     marker_path = f'<path d="{marker}" transform="translate(8 0)" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
     paths = line_path * bool(dash) + marker_path * bool(marker)
     if entry.kind == "band":
         paths = f'<path d="M0 1h32v10H0z" fill="{colour}" fill-opacity="{entry.style["alpha"]}"/>'
-    return f'<svg viewBox="0 0 32 12" style="width:2.25em;height:1em;flex:none" aria-hidden="true">{paths}</svg>'
+    style = f"width:2.25em;height:1em;flex:none;filter:{DARK_PAGE_FILTER}"
+    return f'<svg viewBox="0 0 32 12" style="{style}" aria-hidden="true">{paths}</svg>'
