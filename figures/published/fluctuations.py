@@ -27,7 +27,7 @@ from theory.solutions import solve_line
 
 NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
-FLUCTUATIONS_NOTE = r"$z$: deviation from the predicted mean in standard deviations; points off the lines: $1/N^2$"
+FLUCTUATIONS_NOTE = r"$z$: deviation from the predicted mean in standard deviations; off the lines: order $1/N^2$"
 MAX_DRAWN_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
 
 
