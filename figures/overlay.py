@@ -467,7 +467,8 @@ def _describe_curve(
 def _make_curve(
     part: ArrangedResults, selection: Results, name: str, level_names: Sequence[str] = (), single_runs: bool = False
 ) -> Curve:
-    return curves.make_curve(
+    """Return the curve of a variable, with a band of one run where theory has corrections of order 1/N."""
+    curve = curves.make_curve(
         name,
         "",
         selection.simulation,
@@ -477,6 +478,7 @@ def _make_curve(
         level_names=level_names,
         single_runs=single_runs,
     )
+    return curve if curves.has_run_bands(part.results.scenario) else replace(curve, band=None)
 
 
 def _has_names_along_x(part: ArrangedResults, selection: Results) -> bool:
