@@ -121,6 +121,7 @@ def card(figure: Figure, which: int) -> Figure:
     for extra in (*shown.texts, *shown.child_axes):
         extra.remove()
     figure.suptitle("")
+    figure.supxlabel("")
     shown.set(title="", anchor="C")
     shown.set_title("", loc="left")
     for axis, label in ((shown.xaxis, shown.get_xlabel()), (shown.yaxis, shown.get_ylabel() or of_row)):

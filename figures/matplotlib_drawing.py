@@ -129,9 +129,9 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
     if drawn_curve.marker_scale != 1:
         size = mpl.rcParams["lines.markersize"] * drawn_curve.marker_scale
         style = panels.CurveStyle(style.points | {"markersize": size}, style.line, style.band)
-    if drawn_curve.x_error is not None and drawn_curve.curve.mean is not None:
+    thinned = curves.thin_curve(replace(drawn_curve.curve, error=drawn_curve.x_error), "x" in log)
+    if thinned.error is not None and thinned.mean is not None:
         bars: dict[str, Any] = {"color": style.points["color"], "linestyle": "none", "zorder": 3}
-        thinned = curves.thin_curve(replace(drawn_curve.curve, error=drawn_curve.x_error), "x" in log)
         ax.errorbar(thinned.x, thinned.mean, xerr=thinned.error, **bars)
     if drawn_curve.curve.runs is not None:
         for run in drawn_curve.curve.runs:
