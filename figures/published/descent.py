@@ -60,7 +60,7 @@ def draw_implicit_bias(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     add_panel_letters(early, late)
     keys = [
         make_curve_handle(0, "gradient descent"),
-        make_line_handle(r"minimum at $\lambda=1/(\eta t)$", **PENALTY_PATH_STYLE),
+        make_line_handle(r"minimum with penalty $1/(\eta t)$", **PENALTY_PATH_STYLE),
         make_line_handle("maximum margin", **GUIDE_STYLE),
     ]
     return add_title_and_legend(figure, results, keys, "loss", "alpha", "eta")
