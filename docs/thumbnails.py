@@ -50,7 +50,7 @@ WIDTH = 560  # of a picture on the contact sheet
 TYPE, THICK = 12, 1.6  # of a card: points of labels and lines
 ROOM = {"x": 250, "y": 140}  # along an axis: letters of a label times its points
 LONGEST = {"x": 30, "y": 19}  # letters of a line of a label
-COLOURS = 64
+COLOURS = 256  # chosen for maximal coverage, which keeps the colours of thin curves
 
 
 def main(names: list[str], results: Path | None) -> None:
@@ -171,7 +171,7 @@ def write(name: str, picture: bytes, width: int | None = None) -> None:
     if width is not None:
         image = image.resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
     file = io.BytesIO()
-    image.quantize(COLOURS).save(file, format="png", optimize=True)
+    image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(file, format="png", optimize=True)
     path = DOCS / "images" / name
     path.parent.mkdir(exist_ok=True)
     files.write_atomically(path, file.getvalue())
