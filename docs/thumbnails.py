@@ -36,6 +36,7 @@ GROUPS = {**group_configs_by_question(), "And any other question?": ("overlays",
 # which panel says most, where it is not the first
 PANEL = {
     "codons": 1,
+    "digits": 2,
     "stopping": 2,
     "fluctuations": 4,
     "minover_updates": 1,
