@@ -18,7 +18,7 @@ import simulate
 import theory
 from figures import curves, inspection, labels
 from figures.interactive import report_charts
-from figures.interactive.html_report import use_mathematical_signs, write_report
+from figures.interactive.html_report import format_table, use_mathematical_signs, write_report
 from statmech import Results, load, load_results
 from statmech.results.export_and_citations import get_citation_keys
 from statmech.results.tables import make_results_tables
@@ -59,7 +59,7 @@ def _reported(choice, new_folder):
         zarr_store.save(results.theory, folder / "theory.zarr")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            report_charts, "charts", lambda given, make=report_charts.charts: shown.append(make(given)) or shown[-1]
+            report_charts, "charts", lambda *given, make=report_charts.charts: shown.append(make(*given)) or shown[-1]
         )
         return write_report(folder), *shown
 
@@ -107,7 +107,7 @@ def test_the_overlay_draws_every_kind_with_and_without_theory(choice):
 @every_kind
 def test_every_kind_of_scenario_has_a_chart_per_variable(choice, reported):
     results, (_, shown) = of_kind(choice), reported(choice)
-    titles = {chart.name for charts in shown.sets for *_, chart in charts}
+    titles = {chart.figure.name for charts in shown.sets for chart in charts}
     constant = [said.partition(", which is ")[0] for said in shown.omitted_values if said.endswith(" throughout")]
     judged = [it for it in curves.get_variables_with_values(results).values() if it.role != "diagnostic"]
     named = {labels.plain_from_latex(it.symbol): it.long_name for it in judged}
@@ -116,7 +116,7 @@ def test_every_kind_of_scenario_has_a_chart_per_variable(choice, reported):
     names = {labels.plain_from_latex(it.symbol): name for name, it in curves.get_variables_with_values(results).items()}
     for symbol in {*named} - stated:  # as the vote and the mean of one student
         assert any(have_equal_means(results, names[symbol], names[other]) for other in titles)
-    drawn = {label for charts in shown.sets for *_, chart in charts for label in labels_of_points(chart)}
+    drawn = {label for charts in shown.sets for chart in charts for label in labels_of_points(chart.figure)}
     named = {label for label, *_ in shown.legend}
     assert all({*label.split(", ")} <= named or label in named for label in drawn if label), (drawn, named)
 
@@ -144,7 +144,9 @@ def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_pa
     stored = {"simulation.zarr"} if results.theory is None else {"simulation.zarr", "theory.zarr"}
     assert {path.name for path in file.parent.iterdir()} == {"report.html", *stored}
     assert page.loaded() == []
-    assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base", "img")]
+    assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "base")]
+    sources = [attrs.get("src") or attrs["srcset"] for tag, attrs in page.elements if tag in ("img", "source")]
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
     charted = [
         variable for variable in curves.get_variables_with_values(results).values() if variable.role != "diagnostic"
     ]
@@ -152,7 +154,7 @@ def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_pa
     assert [variable for variable in charted if use_mathematical_signs(variable.long_name) not in plain] == []
     shown = make_results_tables(results)
     assert "<table" in shown._repr_html_() or "not judged" in shown._repr_html_()
-    for table in shown:
+    for table in (format_table(plain_table, results) for plain_table in shown):
         assert table.rows or scenario.has_symmetric_start  # a network on its plateau is not judged
         assert all(row in page.rows for row in cells(table))
         assert all(note.strip() in page.words for note in table.notes)

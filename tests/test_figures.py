@@ -558,7 +558,7 @@ def test_the_caption_and_the_report_name_the_band(corrected):
     assert html_report._describe_bands(corrected) == f"{said}; of the vote without bias, which has no equation"
     shown = report_charts.charts(corrected)
     assert [label for label, *_ in shown.legend] == ["η = 0.5", "η = 1", "N = 20", "N = 500"]
-    titles = {chart.name for charts in shown.sets for *_, chart in charts}
+    titles = {chart.figure.name for charts in shown.sets for chart in charts}
     assert not any("std" in title or "bias" in title for title in titles)
 
 

@@ -205,10 +205,8 @@ def test_an_equation_that_cannot_be_set_has_no_picture():
 def test_colour_is_an_axis_that_theory_knows_and_marker_one_that_it_does_not():
     scenario = Scenario(rule="perceptron", N=[20, 50], t=[0.5, 1, 2, 5, 10], eta=[0.5, 1, 2], seeds=2)
     drawn = report_charts.charts(Results(scenario, simulate.run(scenario), theory.solve(scenario)))
-    assert [label for label, swatch in drawn.legend if "dasharray" in swatch] == [
-        f"<i>η</i> = {eta}" for eta in (0.5, 1, 2)
-    ]
-    assert [label for label, swatch in drawn.legend if "translate" in swatch] == ["<i>N</i> = 20", "<i>N</i> = 50"]
+    assert [label for label, swatch in drawn.legend if "dasharray" in swatch] == ["η = 0.5", "η = 1", "η = 2"]
+    assert [label for label, swatch in drawn.legend if "translate" in swatch] == ["N = 20", "N = 50"]
     assert drawn.choices == [""]
     points = [it for it in drawn.sets[0][0].figure.renderers if it.name == "points"][-1].data_source.data
     looks = set(zip(points["label"], points["color"], points["marker"], strict=True))

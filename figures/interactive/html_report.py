@@ -158,7 +158,7 @@ def render_page(results: Results) -> str:
             for chart_set in page_charts.sets
         ],
         "meanings": [(Markup(name), use_mathematical_signs(meaning)) for name, meaning in page_charts.explanations],
-        "legend": [(Markup(label), Markup(swatch)) for label, swatch in page_charts.legend],
+        "legend": [(label, Markup(swatch)) for label, swatch in page_charts.legend],
         "fonts": {"faces": Markup(make_font_css()), "text": Markup(FONT_STACK), "code": Markup(MONOSPACE_FONT_STACK)},
         "left_out": [Markup(entry) for entry in page_charts.omitted_values],
         "picture": picture,
@@ -220,7 +220,7 @@ def _collect_texts(results: Results) -> dict[str, Any]:
         "sizes": _get_dimensions_and_seeds(scenario),
         "status": results.status,
         "missing": _explain_missing_part(results),
-        "tables": [_format_table(table, results) for table in make_results_tables(results)],
+        "tables": [format_table(table, results) for table in make_results_tables(results)],
         "config": format_config(scenario),
         "stores": {part: _get_provenance(results, part) for part in ("simulation", "theory")},
         "references": [(key, format_reference(key)) for key in keys],
@@ -233,7 +233,7 @@ def _collect_texts(results: Results) -> dict[str, Any]:
     }
 
 
-def _format_table(table: Table, results: Results) -> Table:
+def format_table(table: Table, results: Results) -> Table:
     """Return a table with symbols and labels instead of names of variables and values, and with minus signs."""
     from markupsafe import Markup
 

@@ -46,7 +46,7 @@ class LabelledChart:
 class ReportCharts:
     """All charts of a page, with their legend and explanations.
 
-    `sets` has the charts for each of the `choices`. An entry of the `legend` has a label as HTML and a picture as SVG,
+    `sets` has the charts for each of the `choices`. An entry of the `legend` has a label and a picture as SVG,
     `explanations` explain axes and variables, `omitted_values` describes omitted values as HTML, and `runs` is True if
     single runs are drawn.
     """
@@ -79,7 +79,7 @@ def charts(results: Results, figure: str | Composition = "") -> ReportCharts:
             [_make_labelled_chart(panel, panel.name not in drawn_names) for panel in _select_distinct_panels(panels)]
             for panels in sets.values()
         ],
-        [(html_from_latex(entry.label), make_swatch(entry)) for entry in _make_legend_entries(description)],
+        [(plain_from_latex(entry.label), make_swatch(entry)) for entry in _make_legend_entries(description)],
         _get_explanations(results, variables),
         [*constant, *thinned, *omitted_titles, *_describe_hidden_zeros(description)],
         runs,
