@@ -122,7 +122,7 @@ class Chart:
         self._add_hover("simulation", [("", "@label"), (x_name, "@x"), (y_name, "@y @error")])
         self.ends = ColumnDataSource({name: [] for name in END_LABEL_COLUMNS})
         label_style: dict[str, Any] = {
-            "x_offset": 6 * theme.size,
+            "x_offset": 9 * theme.size,
             "y_offset": "offset",
             "text_baseline": "middle",
             "text_color": "color",
@@ -303,7 +303,7 @@ class Chart:
         texts = [wrap_label(plain_from_latex(curve.line_label)) for curve, *_ in ends]
         letter_height = END_LABEL_FONT_PIXELS * self.theme.size
         lines = [line for text in texts for line in text.split("\n")]
-        margin = round(10 + LETTER_ASPECT_RATIO * letter_height * max(map(len, lines), default=0))
+        margin = round(13 + LETTER_ASPECT_RATIO * letter_height * max(map(len, lines), default=0))
         room = 1.15 * letter_height * max((text.count("\n") + 1 for text in texts), default=1)
         fits = room * len(texts) <= self.high and margin <= MAX_LABEL_WIDTH_FRACTION * self.wide
         if self.limits is None or not fits or len(labelled) < 2 or self.rows.names or not self.has_end_labels:
