@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from bokeh.core import properties
 from bokeh.models import BasicTickFormatter, ColumnDataSource, FixedTicker, HoverTool, Range1d
 from bokeh.models.annotations import Span
 from bokeh.models.annotations.html import HTMLLabelSet
@@ -128,7 +129,10 @@ class Chart:
             "text_color": "color",
             "text_font": {"value": CHART_FONT},
         }
-        label_style |= {"text_font": FONT_STACK, "text_font_size": f"{END_LABEL_FONT_PIXELS * theme.size:.0f}px"}
+        label_style |= {
+            "text_font": properties.value(FONT_STACK),
+            "text_font_size": f"{END_LABEL_FONT_PIXELS * theme.size:.0f}px",
+        }
         self.figure.add_layout(HTMLLabelSet(source=self.ends, **label_style))
         self.show(panel)
 

@@ -87,11 +87,13 @@ def charts(results: Results, figure: str | Composition = "") -> ReportCharts:
 
 
 def _list_drawn_variables(results: Results, variables: dict[str, Variable], figure: str | Composition) -> set[str]:
-    """Return the names of the variables in the figure, or of the main variables for a figure with code of its own."""
+    """Return the names of the variables in a figure.
+
+    A figure with code or formulas of its own also has the main variables.
+    """
     contents = figure.list_contents() if isinstance(figure, Composition) else []
-    return {name for content in contents for name in content.y} & {*variables} or {
-        *series.select_main_variables(results)
-    }
+    names = {name for content in contents for name in content.y}
+    return names if names and names <= {*variables} else names | {*series.select_main_variables(results)}
 
 
 def _make_legend_entries(description: FigureDescription) -> list[LegendEntry]:
