@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from small import SMALL
 import statmech
 from figures import captions, labels
 from statmech import Clusters, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples, run
-from statmech.parameters.parameter_fields import get_parameters
+from statmech.parameters.parameter_fields import get_parameters, parameter
+from statmech.students.rules import RULES, Hebb
 
 # keys that say how numbers are computed, or what else is recorded
 SILENT = {
@@ -96,6 +98,16 @@ def test_parameters_of_what_learns_are_stated_at_their_default():
     assert "ω = 1" in text
     assert "δ_κ" not in text  # of MinOver
     assert "momentum 0.9" in parameters(SMALL["descent"])
+
+
+def test_a_parameter_of_an_own_rule_is_not_described_by_words_of_another_kind(monkeypatch):
+    @dataclass(frozen=True)
+    class Clipped(Hebb):
+        cap: float = parameter(0.5, "largest step", above=0.0)
+
+    monkeypatch.setitem(RULES, "clipped", Clipped)
+    assert labels.format_key_and_value(Scenario(rule="clipped", t=1), "cap", 0.5) == "cap 0.5"
+    assert labels.format_key_and_value(SMALL["booster"], "cap", 3) == "at most 3 stages"
 
 
 def test_an_absent_effect_is_in_the_caption_but_not_in_the_title():

@@ -646,6 +646,7 @@ SHOWN = [
     "noise_optimal",
     "stopping",
     "binary_perceptron",
+    "early_stopping",
 ]
 
 

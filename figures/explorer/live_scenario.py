@@ -481,11 +481,12 @@ class ScenarioControls:
             low, high, step = self._get_earlier_time_slider_range()
             return sliders.make_typed_slider(low, high, step, self.given.get(name) or settings.round_float(high / 2))
         value, stops = self._get_initial_slider_value(name), settings.get_slider_stops(self.choice, name)
-        low, high, step = settings.get_slider_range(self.choice, name)
-        if isinstance(value, str):  # e.g. "best" is a stop before the numbers
-            stops = stops or tuple(settings.round_float(stop) for stop in np.arange(low, high + step / 2, step))
         if stops:
             return sliders.make_stop_slider(name, stops, value)
+        low, high, step = settings.get_slider_range(self.choice, name)
+        if isinstance(value, str):  # e.g. "best" is a stop before the numbers
+            numbers = [settings.round_float(number) for number in np.arange(low, high + step / 2, step)]
+            return sliders.make_stop_slider(name, numbers, value)
         return sliders.make_typed_slider(low, high, step, value)
 
     def _get_initial_slider_value(self, name: str) -> Any:
