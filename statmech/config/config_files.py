@@ -32,7 +32,7 @@ from statmech.stores.checksums import (
     find_corrupted_files,
     read_group_metadata,
 )
-from statmech.stores.dataset import config_from_attributes
+from statmech.stores.dataset import config_from_attributes, explain_unloaded_code
 from statmech.stores.zarr_store import list_stores
 
 _PACKAGE_FOLDER = Path(__file__).parents[1]
@@ -191,6 +191,8 @@ def load(
             problems += _find_composed_figure_problems(scenario)
     except ScenarioError as failure:
         problems = [*failure.problems, *problems]
+        if path.is_dir() and (explanation := explain_unloaded_code(_read_stored_attributes(path))):
+            raise ConfigError(f"{path}: {explanation}") from None
     if problems:
         raise ConfigError("\n".join(_locate_problems(ScenarioError(problems), path, document, override_by_key)))
     return scenario
@@ -289,7 +291,7 @@ def format_yaml_value(value: Any) -> str:
 def parse_config_file(path: Path) -> Any:
     """Read a config file, or the config in a results folder, as a mapping."""
     if path.is_dir():
-        return _read_stored_config(list_stores(path / SIMULATION_STORE_NAME)[0])
+        return config_from_attributes(_read_stored_attributes(path))
     try:
         content = files.read_bounded_file(path, MAX_CONFIG_BYTES)
     except OSError as failure:
@@ -310,18 +312,21 @@ def _prefix_location(path: Path, line: int | None, sentence: str) -> str:
     return f"{path}{f':{line}' if line else ''}: {sentence}"
 
 
-def _read_stored_config(store: Path) -> Any:
-    """Read the config of a results store, or raise an error if the config is corrupted."""
+def _read_stored_attributes(folder: Path) -> Any:
+    """Read the attributes of the simulation in a folder, or raise an error if they have no valid config."""
+    store = list_stores(folder / SIMULATION_STORE_NAME)[0]
     check_regular_files(store)
     if GROUP_METADATA_FILE in find_corrupted_files(store):
-        folder = format_option(f", and the folder with --out {store.parent}")
+        remedy = format_option(f", and the folder with --out {store.parent}")
         raise ConfigError(
-            f"{store}: its config is corrupted or missing ({GROUP_METADATA_FILE}). Give the config file instead{folder}"
+            f"{store}: its config is corrupted or missing ({GROUP_METADATA_FILE}). Give the config file instead{remedy}"
         )
     try:
-        return config_from_attributes(read_group_metadata(store)["attributes"])
+        attributes = read_group_metadata(store)["attributes"]
+        config_from_attributes(attributes)
     except (ValueError, LookupError, TypeError) as failure:
         raise make_unreadable_store_error(store, failure) from None
+    return attributes
 
 
 def _parse_override(text: str) -> tuple[str, Any]:

@@ -14,13 +14,15 @@ same results.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from numbers import Number
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from statmech.errors import shorten_text
+from statmech.errors import ScenarioError, shorten_text
 from statmech.keys.figure_key import Composition
 from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import is_axis
@@ -199,6 +201,11 @@ def scenario_from_dataset(dataset: xr.Dataset) -> Any:
     AbstractScenario
         A scenario of the kind that the config describes.
 
+    Raises
+    ------
+    ScenarioError
+        If its rule or learner is in a file of the user that is not loaded.
+
     Examples
     --------
     >>> import theory
@@ -206,7 +213,26 @@ def scenario_from_dataset(dataset: xr.Dataset) -> Any:
     >>> scenario_from_dataset(theory.solve(Scenario(rule="hebb", t=1))).rule
     'hebb'
     """
-    return scenario_from(config_from_attributes(dataset.attrs))
+    try:
+        return scenario_from(config_from_attributes(dataset.attrs))
+    except ScenarioError:
+        if explanation := explain_unloaded_code(dataset.attrs):
+            raise ScenarioError([((), explanation)]) from None
+        raise
+
+
+def explain_unloaded_code(attributes: Mapping[Any, Any]) -> str:
+    """Explain which files with code of the user a result needs that are not loaded, or return an empty string.
+
+    >>> explain_unloaded_code({"code": '{"my_rules.py": "bb09"}'})
+    'was computed with my_rules.py, which is not loaded: put --load my_rules.py before the command'
+    """
+    loaded = {Path(file).name for module in [*sys.modules.values()] if (file := getattr(module, "__file__", None))}
+    unloaded = [name for name in decode_attributes(attributes).get("code", {}) if name not in loaded]
+    if not unloaded:
+        return ""
+    options = " ".join(f"--load {name}" for name in unloaded)
+    return f"was computed with {', '.join(unloaded)}, which is not loaded: put {options} before the command"
 
 
 def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
