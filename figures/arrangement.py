@@ -8,7 +8,7 @@ of its values, and recorded times at the last one. For a figure that requires pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from figures import curves, derived_data, guides, labels
 from figures.curves import Layout
-from figures.style import CURVE_COLOURS, CURVE_DASHES, get_curve_style
+from figures.style import CURVE_COLOURS, CURVE_DASHES, CURVE_MARKERS, get_curve_style
 from statmech.errors import ConfigError, ScenarioError
 from statmech.keys.figure_key import Composition, find_drawable_axes, find_drawable_variables, get_drawable_coordinates
 from statmech.keys.sweep_grid import ensure_tuple
@@ -46,7 +46,7 @@ class ArrangedResults:
     label: str = ""
     title_texts: tuple[str, ...] = ()
     curve_colours: tuple[Any, ...] = (CURVE_COLOURS[0],)
-    first_colour_index: int = 0  # index of the first colour and marker, counted over all results
+    curve_markers: tuple[str, ...] = CURVE_MARKERS  # unless an axis is distinguished by marker
     results_index: int = 0  # index of these results in a figure of several results
     fills_converged: bool = False  # whether hollow points mean that not all runs converged
     derived_variables: dict[str, Variable] = field(default_factory=dict)
@@ -69,8 +69,8 @@ class ArrangedResults:
 
     def get_marker(self, index: int) -> str:
         """Return the marker for a position on the marker axis or, without such an axis, for a colour."""
-        index += 0 if self.layout.marker_axes else self.first_colour_index
-        return str(get_curve_style(index)["marker"])
+        markers = CURVE_MARKERS if self.layout.marker_axes else self.curve_markers
+        return markers[index % len(markers)]
 
     def describe_variable(self, name: str) -> Variable:
         """Return the description of a variable in the results or in the figure."""
@@ -268,25 +268,61 @@ def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
     first = 0
     for part in parts:
         count = len(curves.choose_colours(part.results.either, part.layout.colour_axes))
-        hues = [CURVE_COLOURS[(first + index) % len(CURVE_COLOURS)] for index in range(count)]
-        coloured.append(replace(part, curve_colours=tuple(hues), first_colour_index=first, results_index=len(coloured)))
+        hues = tuple(CURVE_COLOURS[(first + index) % len(CURVE_COLOURS)] for index in range(count))
+        markers = _choose_markers(first, count)
+        coloured.append(replace(part, curve_colours=hues, curve_markers=markers, results_index=len(coloured)))
         first += count
     return coloured
 
 
-def continue_colours(parts_by_panel: list[list[ArrangedResults]]) -> list[list[ArrangedResults]]:
-    """Distinguish the colours and markers of panels that show different axes by colour."""
+def continue_colours(
+    parts_by_panel: list[list[ArrangedResults]], contents: Sequence[Composition]
+) -> list[list[ArrangedResults]]:
+    """Distinguish the colours and markers of panels that show different axes by colour.
+
+    A value has the same colour and marker in all panels, also where a panel shows only some of the values. Where
+    markers name the variables of a panel, other panels with its colours have one more marker, the same for all curves.
+    """
+    positions_by_axes: dict[tuple[str, ...], list[str]] = {}
+    widest_parts: dict[tuple[str, ...], ArrangedResults] = {}
+    for part in sorted((parts[0] for parts in parts_by_panel), key=lambda part: -len(_list_colour_positions(part))):
+        known = positions_by_axes.setdefault(part.layout.colour_axes, [])
+        known += [text for text in _list_colour_positions(part) if text not in known]
+        widest_parts.setdefault(part.layout.colour_axes, part)
+    variable_counts = {
+        parts[0].layout.colour_axes: len(content.y)
+        for parts, content in zip(parts_by_panel, contents, strict=True)
+        if isinstance(content.y, dict)
+    }
     first_indices: dict[tuple[str, ...], int] = {}
     count, continued = 0, []
-    for parts in parts_by_panel:
+    for parts, content in zip(parts_by_panel, contents, strict=True):
         axes = parts[0].layout.colour_axes
         if len(parts) == 1 and axes:
-            first = first_indices.setdefault(axes, count)
-            hues = tuple(curves.choose_colours(parts[0].results.either, axes, first))
-            count = max(count, first + len(hues))
-            parts = [replace(parts[0], curve_colours=hues, first_colour_index=first)]
+            known = positions_by_axes[axes]
+            if axes not in first_indices:
+                first_indices[axes], count = count, count + len(known)
+            first = first_indices[axes]
+            hues = curves.choose_colours(widest_parts[axes].results.either, axes, first, len(known))
+            markers = _choose_markers(first, len(known))
+            if axes in variable_counts and not isinstance(content.y, dict):
+                markers = _choose_markers(variable_counts[axes], 1) * len(known)
+            indices = [known.index(text) for text in _list_colour_positions(parts[0])]
+            own_hues, own_markers = (tuple(values[index] for index in indices) for values in (hues, markers))
+            parts = [replace(parts[0], curve_colours=own_hues, curve_markers=own_markers)]
         continued.append(parts)
     return continued
+
+
+def _list_colour_positions(part: ArrangedResults) -> list[str]:
+    """Return the labels of the positions that are distinguished by colour."""
+    return [
+        text for text, _ in curves.iterate_positions(part.results.either, part.layout.colour_axes, part.label_value)
+    ]
+
+
+def _choose_markers(first: int, count: int) -> tuple[str, ...]:
+    return tuple(str(get_curve_style(index)["marker"]) for index in range(first, first + count))
 
 
 def find_composition_problems(labelled_scenarios: Mapping[str, Any], composition: Composition) -> list[str]:

@@ -271,12 +271,13 @@ def has_run_bands(scenario: AbstractScenario) -> bool:
     return bool(getattr(scenario, "corrections", False))
 
 
-def choose_colours(dataset: xr.Dataset, axes: tuple[str, ...], first: int = 0) -> list[Any]:
+def choose_colours(dataset: xr.Dataset, axes: tuple[str, ...], first: int = 0, count: int = 0) -> list[Any]:
     """Return a colour for each position on these axes, or shades for many ordered numbers.
 
-    With other colours in the figure, `first` is their number.
+    With other colours in the figure, `first` is their number. `count` is the number of positions if other panels show
+    more of them.
     """
-    count = int(np.prod([dataset.sizes[name] for name in axes]))
+    count = count or int(np.prod([dataset.sizes[name] for name in axes]))
     if count > MAX_VALUES_WITHOUT_SHADES and all(has_several_numbers(dataset, name) for name in axes):
         return make_shades(count, grey=first > 0)
     return [CURVE_COLOURS[index % len(CURVE_COLOURS)] for index in range(first, first + count)]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAJORITY_VOTE_ERROR_VARIABLE = "eps_g_majority_vote"
 BOUNDS_NOTE, HOLLOW_POINTS_NOTE = "dashed: bounds of theory", "hollow points: not all runs converged"
+JOINED_POINTS_NOTE = "thin lines join points"
 SIMULATION_ENTRY_TEXT = "simulation (mean, standard error)"
 MEASUREMENT_ENTRY_TEXT = "measured (mean, standard error)"  # learners of real data
 RUN_BAND_ENTRY_TEXT = r"theory + bias $\pm$ std of a run"
@@ -78,10 +79,13 @@ def _make_colour_entries(
     line: Any = (
         "none" if curves.is_ignored_by_theory(results, layout.colour_axes) and layout.colour_axes else part.line_dashes
     )
+    line = "--" if line != "none" and _has_only_bounds(results) else line
     own_sizes = [size for size in part.size_and_runs_texts if size not in shared_sizes]
+    has_common_marker = len(part.curve_markers) > 1 and len({*part.curve_markers}) == 1
     positions = itertools.islice(_iterate_labelled_positions(part, layout.colour_axes), len(part.curve_colours))
     for index, (text, position) in enumerate(positions):
-        marker = None if layout.marker_axes or has_variable_markers else part.get_marker(index)
+        has_own_marker = not (layout.marker_axes or has_variable_markers or has_common_marker)
+        marker = part.get_marker(index) if has_own_marker else None
         converged = curves.get_converged_mask(curves.select_position(results, position).simulation)
         is_filled = part.fills_converged and (converged is None or converged.mean() >= 1 / 2)
         face = part.curve_colours[index] if is_filled else "white"
@@ -131,6 +135,13 @@ def _has_theory(part: ArrangedResults, position: dict[str, int]) -> bool:
     return theory is not None and any(bool(theory[name].notnull().any()) for name in results if name in theory)
 
 
+def _has_only_bounds(results: Results) -> bool:
+    """Return True if all results of theory are bounds."""
+    variables = [name for name, item in results.scenario.variables.items() if item.role == "result" and not item.bound]
+    theory = results.theory
+    return theory is not None and not any(name in theory and theory[name].notnull().any() for name in variables)
+
+
 def _make_point_and_line_entries(part: ArrangedResults, has_several_results: bool) -> Iterator[LegendEntry]:
     """Yield legend entries for points and lines, in the colour of the curves if they share one.
 
@@ -142,7 +153,7 @@ def _make_point_and_line_entries(part: ArrangedResults, has_several_results: boo
         style = {"color": colour, "marker": "o", "linestyle": "none", "markerfacecolor": "white"}
         text = MEASUREMENT_ENTRY_TEXT if results.scenario.on_data else SIMULATION_ENTRY_TEXT
         yield LegendEntry(text, style, "points")
-    if results.theory is not None:
+    if results.theory is not None and not _has_only_bounds(results):
         dash: dict[str, Any] = {} if layout.x else {"marker": "|", "linestyle": "none", "markersize": 9}
         limit = r", $N=\infty$" if "N" in curves.get_axes_ignored_by_theory(results.scenario) else ""
         yield LegendEntry(f"theory{limit}", {"color": colour if layout.x else THEORY_COLOUR, **dash})

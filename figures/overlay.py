@@ -88,7 +88,7 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     contents = drawn_composition.list_contents()
     with cache_theory_lines():  # panels along the same axis share their lines
         parts_by_content = [arrangement.arrange_results(results_by_label, content) for content in contents]
-    parts_by_content = arrangement.continue_colours(parts_by_content)
+    parts_by_content = arrangement.continue_colours(parts_by_content, contents)
     common_texts = legends.make_title_texts([part for parts in parts_by_content for part in parts])
     panels: list[PanelDescription] = []
     entries: list[LegendEntry] = []
@@ -114,7 +114,8 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     if composition.fit and not any(line.style.get("alpha") for panel in panels for line in panel.lines):
         requirement = f"{derived_data.MIN_FIT_POINTS} positive points in the upper half of the range of x"
         raise ConfigError(f"figure.fit: no curve has {requirement}, as required for a fit")
-    notes = (*([composition.note] if composition.note else []), *legends.collect_notes(first_parts))
+    joined_notes = [legends.JOINED_POINTS_NOTE] if any(content.join for content in contents) else []
+    notes = (*filter(None, [composition.note]), *joined_notes, *legends.collect_notes(first_parts))
     guides_and_marks = [(content.guides, content.marks) for content in contents]
     guide_entries = [entry for pair in guides_and_marks for entry in guides.make_guide_entries(*pair)]
     curve_entries, mark_entries = [*series_entries, *entries], legends.make_mark_entries(first_parts)
@@ -364,9 +365,13 @@ def _describe_curves(
             curve = replace(curve, line_label=line_label, label=label, has_single_theory_values=is_discrete)
             if content.nested:
                 curve = replace(curve, marker_scale=get_nested_marker_scale(position + index * len(styled), count))
-            if content.join:
+            if content.join and (variable.bound or not _has_theory_line(curve)):
                 curve = replace(curve, style=replace(curve.style, points={**curve.style.points, "linestyle": "-"}))
             yield part, selection, name, curve
+
+
+def _has_theory_line(drawn_curve: DrawnCurve) -> bool:
+    return drawn_curve.curve.theory is not None and bool(np.isfinite(drawn_curve.curve.theory).any())
 
 
 def _style_variable(style: CurveStyle, index: int, hue: Any) -> CurveStyle:

@@ -42,7 +42,7 @@ NO_LEGEND_GID = "aid"  # marks artists without a legend entry: guides to the eye
 CURVE_COLOURS = (  # Okabe & Ito, but ochre and violet instead of orange and sky blue, which are too light on white
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#806000", "#9166DD", "#000000"),
 )
-CURVE_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+CURVE_MARKERS = ("o", "s", "^", "D", "v", "<", ">")  # hollow ones stay visibly hollow when small
 CURVE_DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 3)), (0, (8, 3)))
 THEORY_COLOUR = "0.25"  # one grey line for points of all colours
 SHADES_COLORMAP, GREY_COLORMAP = "viridis", "Greys_r"  # for more ordered values than there are colours

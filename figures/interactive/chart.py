@@ -189,7 +189,7 @@ class Chart:
             style = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
             self._add_glyph(dots, Scatter(size=3, **style))
         self._add_glyph(points, Segment(**ERROR_BAR_GLYPH_COLUMNS, line_width=1.2, line_alpha=alpha))
-        style = {"marker": "marker", "size": 7 * size, "fill_color": "fill", "line_color": "color"}
+        style = {"marker": "marker", "angle": "angle", "size": 7 * size, "fill_color": "fill", "line_color": "color"}
         marks = self._add_glyph(points, Scatter(**style, line_width=1.4, line_alpha=alpha, fill_alpha=alpha), "points")
         return {
             "dash": dash,

@@ -26,12 +26,13 @@ BOKEH_MARKERS = {
     "^": "triangle",
     "D": "diamond",
     "v": "inverted_triangle",
-    "P": "plus",
-    "X": "x",
+    "<": "triangle",  # turned
+    ">": "triangle",  # turned
     "x": "x",
     "*": "star",
     "|": "dash",  # turned
 }
+MARKER_ANGLES = {"|": math.pi / 2, "<": math.pi / 2, ">": -math.pi / 2}
 BOKEH_DASHES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dashdot", "none": "solid"}
 LEVEL_LINE_DASH = "dotted"  # line style of reference levels
 LINE_WIDTH, LEVEL_LINE_WIDTH = 2.0, 1.3
@@ -39,7 +40,7 @@ MAX_INTEGER_MARKS_PER_LINE = 30  # more marks would hide the line
 PIXELS_PER_POINT = 96 / 72
 DEFAULT_MARK_POINTS = 6.0
 LINE_COLUMNS = ("x", "y", "color", "label", "dash", "width")
-POINT_COLUMNS = ("x", "y", "low", "high", "error", "fill", "color", "marker", "label")
+POINT_COLUMNS = ("x", "y", "low", "high", "error", "fill", "color", "marker", "angle", "label")
 GUIDE_COLUMNS, MARK_COLUMNS = (
     ("x", "y", "color", "dash", "width", "alpha"),
     ("x", "y", "color", "marker", "size", "angle"),
@@ -192,7 +193,8 @@ class ChartRows:
             fill_mask = np.full(y.shape, "markerfacecolor" in points) if mask is None else mask[good]
             fills = np.where(fill_mask, colour, PAGE_COLOUR).tolist()
             errors = [f"± {size:.2g}" if size else "" for size in error]
-            style = colour, BOKEH_MARKERS[points["marker"]], label
+            marker = points["marker"]
+            style = colour, BOKEH_MARKERS[marker], MARKER_ANGLES.get(marker, 0.0), label
             values = (
                 x,
                 y.tolist(),
@@ -224,7 +226,7 @@ class ChartRows:
         data = _make_columns(*MARK_COLUMNS)
         for mark in marks:
             marker, size = mark.style["marker"], mark.style.get("markersize", DEFAULT_MARK_POINTS)
-            colour, angle = get_curve_colour(mark.style["color"]), math.pi / 2 if marker == "|" else 0.0
+            colour, angle = get_curve_colour(mark.style["color"]), MARKER_ANGLES.get(marker, 0.0)
             pixels = PIXELS_PER_POINT * size * self.theme.size
             _add_row(data, mark.x, mark.y, colour, BOKEH_MARKERS[marker], pixels, angle)
         return data
