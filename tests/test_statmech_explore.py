@@ -647,6 +647,7 @@ SHOWN = [
     "stopping",
     "binary_perceptron",
     "early_stopping",
+    "wedge_width",
 ]
 
 

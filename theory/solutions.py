@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.interpolate import UnivariateSpline
+from scipy.interpolate import PchipInterpolator, UnivariateSpline
 
 from statmech.errors import ScenarioError, SolverError
 from statmech.keys.scenario import AbstractScenario, check_is_scenario
@@ -47,6 +47,7 @@ MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
 SPLINE_MEAN_CHI_SQUARED = (
     0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
 )
+MAX_SPLINE_DEVIATION = 2.0  # in standard errors of a sample
 MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
 MIN_SPLINE_LINE_POINTS = 5
 _LINE_CACHE: ContextVar[dict[Any, xr.Dataset | None] | None] = ContextVar("_LINE_CACHE", default=None)
@@ -369,8 +370,10 @@ def _evaluate_spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.n
         return np.interp(fine, x, y)
     x, y, error = x[finite], y[finite], error[finite]
     weights = 1 / np.maximum(error, MIN_SPLINE_ERROR_RATIO * error.max())
-    smoothed = UnivariateSpline(x, y, weights, s=SPLINE_MEAN_CHI_SQUARED * x.size)(fine)
-    return np.where((fine >= x[0]) & (fine <= x[-1]), smoothed, np.nan)
+    smoothed = UnivariateSpline(x, y, weights, s=SPLINE_MEAN_CHI_SQUARED * x.size)(x)
+    smoothed = np.clip(smoothed, y - MAX_SPLINE_DEVIATION * error, y + MAX_SPLINE_DEVIATION * error)
+    # a monotone interpolation, because the spline itself may swing beyond the values between them
+    return PchipInterpolator(x, smoothed, extrapolate=False)(fine)
 
 
 def break_at_declared_transitions(scenario: AbstractScenario, lines: xr.Dataset, axis: str) -> xr.Dataset:

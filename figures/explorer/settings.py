@@ -484,7 +484,12 @@ def _numbers_from_sections(scenario: AbstractScenario, name: str, config_value: 
     ) or name in get_time_dependent_keys(scenario)
     if not sections or not scenario.describe(name).numeric:
         return config_value
-    values = drop_duplicates([get_initial_value(value, scenario.describe(name).default) for value in axis_values])
+    default = scenario.describe(name).default
+    initial_values = [get_initial_value(value, default) for value in axis_values]
+    # a rate that depends on N, for example, is not a number of a slider
+    values = drop_duplicates(
+        [value if is_number(value) or isinstance(value, str) else default for value in initial_values]
+    )
     return values if isinstance(config_value, list) else values[0]
 
 

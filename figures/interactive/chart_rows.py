@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import Akima1DInterpolator
+from scipy.interpolate import PchipInterpolator
 
 from figures import curves as series
 from figures.description import DrawnCurve, DrawnLine, DrawnMark, PanelDescription
@@ -51,8 +51,8 @@ Rows = dict[str, list[Any]]
 def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool) -> tuple[np.ndarray, np.ndarray]:
     """Interpolate a line smoothly through these values.
 
-    The interpolant is a modified Akima spline in the coordinates of the chart. It does not overshoot next to a flat
-    part, such as an error that has reached 0.
+    The interpolant is monotone between neighbouring values, in the coordinates of the chart: a line has no extremum
+    that the values do not have.
 
     >>> x, y = interpolate_smoothly(np.arange(6.0), np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), False, False)
     >>> x[:5], y[::4], y.min()
@@ -63,7 +63,7 @@ def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool)
     u, v = np.log(x) if log_x else x, np.log(y) if log_y else y
     steps = np.arange(SPLINE_STEPS_PER_INTERVAL * (x.size - 1) + 1) / SPLINE_STEPS_PER_INTERVAL
     u_fine = np.interp(steps, np.arange(x.size), u)
-    v_fine = Akima1DInterpolator(u, v, method="makima")(u_fine)
+    v_fine = PchipInterpolator(u, v)(u_fine)
     fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
     fine_x[::SPLINE_STEPS_PER_INTERVAL], fine_y[::SPLINE_STEPS_PER_INTERVAL] = x, y  # solved values must stay exact
     return fine_x, fine_y
