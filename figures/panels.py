@@ -16,6 +16,7 @@ All figures have panel letters, the size and number of runs, and a note on point
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -26,6 +27,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -476,9 +478,20 @@ def add_title_and_legend(
     dataset = results.either if isinstance(results, Results) else results
     texts = [_describe_key_value(results, dataset[name]) if name in dataset.coords else name for name in title_keys]
     texts = [text for text in texts if text not in title_keys or "=" in text]
-    set_heading(figure, [*texts, labels.describe_size_and_runs(dataset)])
-    draw_legend_below(figure, legend_handles, columns, note)
+    texts.append(labels.describe_size_and_runs(dataset))
+    set_heading(figure, texts)
+    texts += [str(key.get_label()) for key in legend_handles]
+    draw_legend_below(figure, legend_handles, columns, note, _define_symbols(figure, results, texts, note))
     return figure
+
+
+def _define_symbols(figure: Figure, results: Results | xr.Dataset, texts: Sequence[str], note: str) -> list[str]:
+    """Define the symbols in the texts and panels of a figure, except those that its note defines."""
+    panels = get_panels(figure)
+    texts = [*texts, note, *(_get_panel_title(ax) for ax in panels)]
+    axis_labels = [label for ax in panels for label in (ax.get_xlabel(), ax.get_ylabel())]
+    definitions = labels.define_drawn_symbols(as_results(results).scenario, texts, axis_labels)
+    return [text for text in definitions if text.partition(":")[0] + ":" not in note]
 
 
 def get_relative_letters_per_line(figure: Figure) -> float:
@@ -545,16 +558,43 @@ def draw_legend_below(
         if get_relative_letters_per_line(figure) >= 1
         else max_columns
     )
-    rows = -(-len(legend_handles) // column_count) or 1
-    column_count = -(-len(legend_handles) // rows)  # columns of nearly equal length
+    rows = _arrange_in_rows(legend_handles, column_count)
     if get_medium().is_one_column:
-        figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * rows)
+        figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * len(rows))
     figure.legend(
-        handles=legend_handles,
+        handles=[key for column in zip(*rows, strict=True) for key in column],  # a legend is filled by columns
         loc="outside lower center",
-        ncols=max(column_count, 1),
+        ncols=max(len(rows[0]), 1),
         title="\n".join(filter(None, (wrapped_note, defined))) or None,
     )
+
+
+def _arrange_in_rows(legend_handles: Sequence[Any], max_columns: int) -> list[list[Any]]:
+    """Arrange the entries of a legend in rows of one length, lines without points after the others.
+
+    These lines begin a row of their own if this needs no further row. Short rows end with empty entries.
+    """
+    groups = [[key for key in legend_handles if _is_grey_line(key) is is_grey] for is_grey in (False, True)]
+    num_rows = -(-len(legend_handles) // max_columns) or 1
+    if num_rows == 1 or sum(-(-len(group) // max_columns) for group in groups) > num_rows:
+        groups = [[*groups[0], *groups[1]]]
+    columns = next(
+        count for count in range(1, max_columns + 1) if sum(-(-len(group) // count) for group in groups) <= num_rows
+    )
+    rows = [group[first : first + columns] for group in groups for first in range(0, len(group), columns)] or [[]]
+    return [row + [_make_empty_handle() for _ in range(columns - len(row))] if len(rows) > 1 else row for row in rows]
+
+
+def _is_grey_line(legend_handle: Any) -> bool:
+    """Return True for a legend handle of a line in black or grey without a marker, such as a guide."""
+    if not isinstance(legend_handle, Line2D):
+        return False
+    return legend_handle.get_marker() in ("", "None", None) and len(set(to_rgb(legend_handle.get_color()))) == 1
+
+
+def _make_empty_handle() -> Line2D:
+    """Return a legend handle that shows nothing."""
+    return Line2D([], [], linestyle="none", label=" ")
 
 
 def _describe_key_value(results: Results | xr.Dataset, value: xr.DataArray) -> str:
@@ -651,9 +691,9 @@ def _write_legend_note(figure: Figure, results: Results, points: str | None, lin
     legend_text = " ".join(text.get_text() for legend in legends for text in legend.get_texts())
     lower_legend: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
     existing_note = lower_legend.get_title().get_text()
-    first_line, *other_lines = existing_note.split("\n")
-    texts = [*_explain_marks(results, points, lines, legend_text + existing_note), *first_line.split("; ")]
-    lower_legend.set_title("\n".join([wrap_texts(figure, texts, "; ", MAX_NOTE_LINE_LETTERS), *other_lines]))
+    texts = _explain_marks(results, points, lines, legend_text + existing_note)
+    texts += re.split(r"; |;?\n", existing_note)
+    lower_legend.set_title(wrap_texts(figure, texts, "; ", MAX_NOTE_LINE_LETTERS))
     lower_legend.get_title().set(color=NOTE_COLOUR, multialignment="center")
 
 

@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 
 import theory as solver
 from figures.panels import (
+    add_title_and_legend,
     combine_with_lines,
-    draw_legend_below,
     draw_panel,
     make_figure,
     set_log_axes,
@@ -27,11 +27,13 @@ from statmech.kinds.selection_and_vocabulary import scenario_from
 FEATURE_FRACTION_LABEL = "fraction of features"
 ERROR_RATIO_LABEL = r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$"
 TARGET_NOTE = r"$\epsilon_d$: target rate of decision errors"
+PLAIN_NOTE = r"$\epsilon_g^{\mathrm{plain}}$: $\epsilon_g$ of the plain perceptron, which evaluates all features"
+PLAIN_STYLE: dict[str, Any] = {"color": "0.3", "linestyle": ":", "linewidth": 1, "zorder": 1}
 BOUNDARY_GREYS = ("0", "0.45", "0.3", "0.6")
 
 
 def draw_attention(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Draw errors and features against t and against the target, with the plain perceptron in black.
+    """Draw errors and features against t and against the target, with the plain perceptron dotted.
 
     Above, for one boundary: eps_g and the fraction of features evaluated so far against t, and eps_g over the error of
     a plain perceptron that has evaluated as many features. Below, for all boundaries: errors and features at the last
@@ -39,14 +41,14 @@ def draw_attention(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     features dependent, and the variance that sets the level is then too small.
     """
     simulation, theory = (part.sel(t=part.t > 0) for part in (simulation, theory))
-    figure, (above, below) = make_figure(5.0, 2, 3)
+    figure, (above, below) = make_figure(5.2, 2, 3)
     plain = PlainPerceptronErrorCurve(float(theory.t[-1]))
     deltas = _draw_against_time(above, simulation, theory, plain)
     boundaries = _draw_against_target_rate(below, simulation, theory, plain)
     figure.set_layout_engine("constrained", w_pad=0.08)
     boundary_label = BOUNDARIES[str(theory.attention.values[0])].label
-    draw_legend_below(figure, [*deltas, *boundaries], columns=5, note=f"(a) to (c): {boundary_label}; {TARGET_NOTE}")
-    return figure
+    note = f"(a) to (c): {boundary_label}; {TARGET_NOTE}; {PLAIN_NOTE}"
+    return add_title_and_legend(figure, simulation, [*deltas, *boundaries], columns=5, note=note)
 
 
 attention = PublishedFigure(
@@ -105,8 +107,8 @@ def _draw_against_time(
         line, rate_runs = lines.isel(error_rate=index), runs.isel(error_rate=index)
         gain_axes.plot(line.work, line.gained, color=key.get_color())
         draw_seed_means(gain_axes, rate_runs.work.mean("seed"), rate_runs.gained, index, color=key.get_color())
-    keys += error.plot(lines.t, plain_error(lines.t), color="k", linewidth=0.8, zorder=1, label="plain perceptron")
-    gain_axes.axhline(1, color="k", linewidth=0.8)
+    keys += error.plot(lines.t, plain_error(lines.t), label="plain perceptron", **PLAIN_STYLE)
+    gain_axes.axhline(1, **PLAIN_STYLE)
     set_log_axes(gain_axes, "x")
     fraction_axes.set(title="up to $t$", ylabel=FEATURE_FRACTION_LABEL, ylim=(0, 1.05))
     gain_axes.set(title="at equal work", xlabel="work (features $/\\,N^2$)", ylabel=ERROR_RATIO_LABEL)
@@ -125,7 +127,7 @@ def _draw_against_target_rate(
     keys = draw_panel(slow, results, "error_rate", "slow", "attention", log="x", **line_options)
     draw_panel(fraction_axes, results, "error_rate", "features", "attention", log="x", **line_options)
     draw_panel(decision_axes, results, "error_rate", "decision_error", "attention", log="xy", **line_options)
-    slow.axhline(1, color="k", linewidth=0.8)
+    slow.axhline(1, **PLAIN_STYLE)
     deltas = parts[2].error_rate
     keys += decision_axes.plot(deltas, deltas, color="0.6", linewidth=0.8, label="target")
     last, previous_t = theory.t.values[-1], theory.t.values[-2] if theory.sizes["t"] > 1 else 0

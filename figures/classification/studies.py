@@ -72,7 +72,7 @@ def draw_weight_count_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
         if test.means["nonzero_weights"] > 0:
             _draw_measured_value(ax, row, test.means["nonzero_weights"], test.errors["nonzero_weights"])
-        else:
+        elif test.means["accuracy"] > 0:  # NaN without runs
             ax.text(0.02, row, "no weights", transform=ax.get_yaxis_transform(), va="center", **SMALL_GREY_TEXT)
         _draw_published_values(ax, row, paper.PUBLISHED_WEIGHT_COUNTS.get(data, {}).get(name, ()))
     _label_rows(ax, study)
@@ -119,7 +119,16 @@ def draw_panel_per_data_set(study: xr.Dataset, draw_data_set_panel: Callable[[Ax
     figure, _ = make_figure(compute_figure_height(study), 1, len(sets), sharey=True)
     for ax, data in zip(figure.axes, sets, strict=True):
         draw_data_set_panel(ax, study, data)
+    set_heading(figure, [_describe_folds_and_shuffles(study)])
     return figure
+
+
+def _describe_folds_and_shuffles(study: xr.Dataset) -> str:
+    """Describe the number of runs, and name data sets that are given with fewer folds than the others."""
+    has_runs = study.accuracy.notnull().any(["classifier", "seed"])
+    counts = {str(data): int(has_runs.sel(data=data).sum()) for data in study.data.values}
+    fewer = [f"{data}: {count}" for data, count in counts.items() if 0 < count < study.sizes["fold"]]
+    return describe_size_and_runs(study).replace(" folds", f" folds ({', '.join(fewer)})" if fewer else " folds", 1)
 
 
 def compute_figure_height(study: xr.Dataset, panel_rows: int = 1) -> float:

@@ -89,7 +89,10 @@ implicit_bias = PublishedFigure(
 
 SEPARATION_ERROR_THRESHOLD = 1e-2  # a lower training error counts as separation
 SEPARATION_LINE_POINTS = 60
-SEPARABLE_NOTE = r"$p_f$: flipped fraction of the labels; $\alpha_c$: above it, no student separates them"
+SEPARABLE_NOTE = (
+    r"$p_f$: flipped fraction of the labels; $\alpha_c$: above it, no student separates them; "
+    "epoch: step with all $P$ examples"
+)
 
 
 def draw_batch_perceptron(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -111,6 +114,7 @@ def draw_batch_perceptron(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         draw_seed_means(time, simulation.alpha, runs, index)
         draw_guide(time, x=float(separability("sign", flip=flip)), text=r"$\alpha_c$", color=colour)
     set_log_axes(time, "y")
+    time.margins(x=0.1)  # room for the label of the last guide
     time.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel=rf"epochs until $\epsilon_t={SEPARATION_ERROR_THRESHOLD:g}$")
     add_panel_letters(error, time)
     return add_title_and_legend(figure, results, keys, "loss", note=SEPARABLE_NOTE)

@@ -27,7 +27,10 @@ from theory.solutions import solve_line
 
 NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
-FLUCTUATIONS_NOTE = r"$z$: deviation from the predicted mean in standard deviations; off the lines: order $1/N^2$"
+FLUCTUATIONS_NOTE = (
+    r"$\epsilon$: error of a run; $z$: its deviation from the predicted mean, in predicted standard deviations; "
+    "small $N$ off the lines: order $1/N^2$"
+)
 MAX_DRAWN_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
 
 
@@ -41,7 +44,7 @@ def draw_fluctuations(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     if "eps_g_std" not in theory:
         raise ConfigError('the figure "fluctuations" requires `corrections: true`')
     rules, lines = [str(rule) for rule in theory.rule.values], _solve_until_late_times(theory)
-    figure, axes = make_figure(6.2, 3, len(rules), sharex="row", sharey="row", squeeze=False)
+    figure, axes = make_figure(6.5, 3, len(rules), sharex="row", sharey="row", squeeze=False)
     for column, rule in zip(axes.T, rules, strict=True):
         runs, rule_theory = (part.sel(rule=rule).eps_g for part in (simulation, theory))
         _draw_theory_bias_and_variance(column, lines.sel(rule=rule))
@@ -52,7 +55,10 @@ def draw_fluctuations(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         column[0].set_title(get_kind_label(rule))
     _label_axes(axes, float(theory.t.values[-1]))
     sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
-    keys: list[Any] = [make_points_handle(label, **get_curve_style(index)) for index, label in enumerate(sizes)]
+    keys: list[Any] = [
+        make_points_handle(label, **get_curve_style(index) | nested_marker_size(index, len(sizes)))
+        for index, label in enumerate(sizes)
+    ]
     keys += [make_line_handle("theory to order $1/N$; normal density")]
     keys += [make_line_handle(r"limit $t\to\infty$", color="0.5", linestyle=":", linewidth=1)]
     return add_title_and_legend(figure, simulation, keys, columns=3, note=FLUCTUATIONS_NOTE)

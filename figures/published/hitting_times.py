@@ -19,6 +19,10 @@ from theory.networks.hitting_times import HittingTime, hitting_time
 HISTOGRAM_BINS = 24
 LAST_BIN_MEANS = 4.0  # end of the histogram, in units of the mean time
 THEORY_POINTS = 121
+HITTING_NOTE = (
+    r"$t_\mathrm{{until}}$: first step at which $R$, the cosine with the teacher, reaches {until:g}; "
+    "no point: empty bin; {omitted} of {runs} runs are right of (a); neighbours in (b) are correlated"
+)
 
 
 def draw_hitting_distribution(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -41,8 +45,10 @@ def draw_hitting_distribution(simulation: xr.Dataset, theory: xr.Dataset) -> Fig
         make_points_handle("simulation", **get_curve_style(0)),
         make_line_handle("theory, nothing fitted"),
     ]
-    mean = f"mean of $t/N$: {times.mean():.3f}, theory {time.mean / N:.3f}"
-    return add_title_and_legend(figure, simulation, keys, mean)
+    num_omitted = np.count_nonzero(times > edges[-1])
+    mean = f"mean $t_{{\\mathrm{{until}}}}/N$ = {times.mean():.2f} (theory {time.mean / N:.3f})"
+    note = HITTING_NOTE.format(until=scenario.until.R, omitted=num_omitted, runs=times.size)
+    return add_title_and_legend(figure, simulation, keys, "teacher", "eta", mean, note=note)
 
 
 hitting_law = PublishedFigure(  # style: ok

@@ -22,7 +22,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import erf
 
-from figures.labels import describe_size_and_runs
 from figures.panels import (
     GUIDE_STYLE,
     add_title_and_legend,
@@ -34,7 +33,6 @@ from figures.panels import (
     make_points_handle,
     modify_scenario,
     select_with_dense_theory,
-    set_heading,
     set_log_axes,
 )
 from figures.published_figure import PublishedFigure
@@ -125,6 +123,8 @@ TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS = 30.0, 50.0, 9
 INITIAL_ASYMMETRY = 1e-4  # initial R_11 = R_22 of the lines
 MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS = 400.0, 200  # grid of the search for the escape of the lines
 MAX_DRAWN_RUNS = 32
+ESCAPE_NOTE = r"$t_\mathrm{esc}$: escape, when $|R_{11}+R_{22}-R_{12}-R_{21}|/2$ reaches 1/4"
+OVERLAP_NOTE = r"$Q$: overlap of student units"
 PANEL_VARIABLES: dict[str, dict[str, str]] = {  # variables and legend labels, by axis label
     r"$\epsilon_g$": {"eps_g": ""},
     "overlap with the teacher $R$": {"R_own": "own unit", "R_other": "other unit"},
@@ -160,8 +160,7 @@ def draw_plateau(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         draw_guide(ax, x=0, text="escape", color="0.7")
         if len(keys) > 1:
             ax.legend(handles=keys, loc="best")
-    set_heading(figure, [f"$\\eta$ = {simulation.eta.item():g}", describe_size_and_runs(simulation)])
-    return figure
+    return add_title_and_legend(figure, simulation, [], "$K$ = $M$ = 2", "eta", note=f"{ESCAPE_NOTE}; {OVERLAP_NOTE}")
 
 
 plateau = PublishedFigure(
@@ -214,7 +213,7 @@ def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) 
 
 
 NUM_ESCAPE_TIME_BINS = 14
-GROWTH_RATE_NOTE = r"$t_\mathrm{esc}$: escape time; $\Lambda$: growth rate; small $N$ off the line: finite $N$"
+GROWTH_RATE_NOTE = rf"{ESCAPE_NOTE}; $\Lambda$: growth rate; small $N$ off the line: finite $N$"
 
 
 def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -243,7 +242,7 @@ def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     right.set(ylabel="fraction on the plateau", ylim=(0, None))
     keys: list[Any] = [make_points_handle(f"$N$ = {N:,}", **get_curve_style(index)) for index, N in enumerate(shifted)]
     keys.append(make_line_handle(r"theory, $N\to\infty$ (nothing fitted)"))
-    title_keys = ("eta", f"$\\Lambda$ = {prediction.rate:.4f}")
+    title_keys = ("$K$ = $M$ = 2", "eta", f"$\\Lambda$ = {prediction.rate:.4f}")
     return add_title_and_legend(figure, simulation, keys, *title_keys, columns=4, note=GROWTH_RATE_NOTE)
 
 
@@ -297,6 +296,7 @@ def _draw_prediction(density_axes: Axes, survival_axes: Axes, prediction: Any, e
 
 PLATEAU_GUIDE_STYLE: dict[str, Any] = GUIDE_STYLE | {"color": "0.3"}
 SPREAD_LINE_POINTS = 24
+SPREAD_NOTE = r"$\Delta$: half of the inputs have variance $(1-\Delta)/N$, half $(1+\Delta)/N$"
 
 
 def draw_plateau_spread(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -312,9 +312,9 @@ def draw_plateau_spread(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     draw_guide(error, y=plateaus_and_critical_rate.plateau(2, 2, float(theory.eta)).eps_g, **PLATEAU_GUIDE_STYLE)
     _draw_escape_times(escape, simulation, spreads)
     _draw_predicted_escape_times(escape, theory, spreads)
-    return add_title_and_legend(
-        figure, results, [*keys, make_line_handle(r"plateau at $\Delta=0$", **PLATEAU_GUIDE_STYLE)], "eta"
-    )
+    keys.append(make_line_handle(r"plateau at $\Delta=0$", **PLATEAU_GUIDE_STYLE))
+    note = f"{SPREAD_NOTE}; {ESCAPE_NOTE.partition(': ')[2]}"
+    return add_title_and_legend(figure, results, keys, "$K$ = $M$ = 2", "eta", note=note)
 
 
 plateau_spread = PublishedFigure(

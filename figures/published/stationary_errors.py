@@ -49,6 +49,7 @@ SMALL_DRIFT_ASYMPTOTES = {  # amplitude, inverse exponent, vertical alignment of
     "hebb": (0.4237772081, 4, "bottom"),
 }
 ASYMPTOTE_STYLE: dict[str, Any] = {"color": "0.5", "linewidth": 0.6}
+EQUAL_ERRORS_NOTE = "dotted: equal errors of Hebbian rule and perceptron"
 RULES_WITH_CROSSING_ERRORS = ("hebb", "perceptron")  # the better rule depends on the drift
 
 
@@ -76,7 +77,8 @@ def draw_drift(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _mark_equal_error_drift(ax, drifts, states)
     set_log_axes(ax, "xy")
     keys.append(make_line_handle(r"power law for $\delta\to0$", **ASYMPTOTE_STYLE))
-    return add_title_and_legend(figure, simulation, keys, f"$t$ = {float(simulation.t[-1]):g}", columns=2)
+    title = f"$t$ = {float(simulation.t[-1]):g}"
+    return add_title_and_legend(figure, simulation, keys, title, columns=2, note=EQUAL_ERRORS_NOTE)
 
 
 drift = PublishedFigure(

@@ -111,7 +111,10 @@ WIDTH_LINE_POINTS, WIDTH_PEAK_FACTORS = (
     10 ** np.linspace(-0.1, 0.1, 61),
 )  # grid over all widths, and factors around the peak
 MIN_DRAWN_LOSS = 1e-12  # smaller training losses are rounding errors
-PENALTY_NOTE = r"$\lambda$: penalty; $D$: latent variables; points off the lines: finite $D$"
+PENALTY_NOTE = (
+    r"$\lambda$: penalty; $D$: latent variables; $N$: random features; $P$: examples; off the lines: finite $D$; "
+    r"$\lambda=0$ stores all examples for $N>P$"
+)
 ERROR_PANEL_LABELS = {"mse": "mean squared error", "train_loss": "training loss"}
 
 
