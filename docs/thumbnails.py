@@ -191,7 +191,7 @@ def title(name: str) -> str:
 HEAD = """# Contact sheet
 
 This page shows all figures of the [gallery](index.md) completely. A picture shows the full run if its page does,
-and otherwise the reduced run of the page. `docs/thumbnails.py` creates this page.
+and otherwise a run that may be reduced. `docs/thumbnails.py` creates this page.
 
 ::::{grid} 1 1 2 2
 :gutter: 3
