@@ -35,6 +35,7 @@ CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 GROUPS = {**group_configs_by_question(), "And any other question?": ("overlays",)}  # of pages
 # which panel says most, where it is not the first
 PANEL = {
+    "amp_steps": 1,
     "codons": 1,
     "digits": 2,
     "stopping": 2,
@@ -112,8 +113,9 @@ def card(figure: Figure, which: int) -> Figure:
     """One panel of the figure in the size of a card: curves in thick lines, named axes, and no numbers or words."""
     panels = get_panels(figure)
     shown = panels[which]
-    rows = [getattr(ax.get_subplotspec(), "rowspan", None) for ax in panels]
+    rows, columns = ([getattr(ax.get_subplotspec(), span, None) for ax in panels] for span in ("rowspan", "colspan"))
     of_row = next(ax.get_ylabel() for ax, row in zip(panels, rows, strict=True) if row == rows[which])
+    of_column = [ax.get_xlabel() for ax, column in zip(panels, columns, strict=True) if column == columns[which]][-1]
     for ax in figure.axes:
         if ax is not shown:
             ax.remove()
@@ -125,7 +127,7 @@ def card(figure: Figure, which: int) -> Figure:
     figure.supxlabel("")
     shown.set(title="", anchor="C")
     shown.set_title("", loc="left")
-    for axis, label in ((shown.xaxis, shown.get_xlabel()), (shown.yaxis, shown.get_ylabel() or of_row)):
+    for axis, label in ((shown.xaxis, shown.get_xlabel() or of_column), (shown.yaxis, shown.get_ylabel() or of_row)):
         words = short(label, LONGEST[axis.axis_name])
         longest = max(map(len, plain_from_latex(words).splitlines()), default=1)
         axis.set_label_text(words, size=min(TYPE, ROOM[axis.axis_name] / longest))
