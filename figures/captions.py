@@ -22,7 +22,7 @@ from statmech.config import config_files
 from statmech.config.config_files import list_shipped_configs
 from statmech.errors import StatmechError
 from statmech.keys.figure_key import OPTION_KEYS, Composition
-from statmech.keys.variables import STANDARD_ERROR_SUFFIX
+from statmech.keys.variables import list_standard_error_names
 from statmech.runtime import files
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
     bounds = any(variable.bound for variable in results.scenario.variables.values())
     limit = r" in the limit $N\to\infty$" if "N" in curves.get_axes_ignored_by_theory(results.scenario) else ""
     yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
-    errors = [values for name, values in results.theory.items() if str(name).endswith(STANDARD_ERROR_SUFFIX)]
+    errors = [results.theory[name] for name in list_standard_error_names(results.theory)]
     if (
         any((error > 0).any() for error in errors)
         and arrangement.choose_abscissa(results) not in results.scenario.recorded_coordinates

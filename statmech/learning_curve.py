@@ -266,6 +266,8 @@ class LearningCurvePredictor:
         if table.labels:
             about["rarer_label"] = table.labels[int(np.argmin(self.label_fractions))]
             about["rarer_fraction"] = float(self.label_fractions.min())
+        else:
+            about["target_variance"] = float(np.var(table.y))
         return about
 
     def _predict_by_theory(

@@ -148,19 +148,19 @@ def _describe_theory_deviation(curve: xr.Dataset, name: str) -> str:
 
 def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
     """Yield the report's notes about useless learners, errors by class, extreme penalties and few rows."""
-    about = curve.attrs
-    if name == "eps_y":
-        at_rows = curve[name].sel(P=about["rows"], method="nearest")
-        error, rarer = float(at_rows), about["rarer_fraction"]
-        if error > WEAK_LEARNER_ERROR_RATIO * rarer:
-            better = "no" if error > USELESS_LEARNER_ERROR_RATIO * rarer else "hardly"
-            frequent = f"always answering the more frequent label errs on {rarer:.4f}"
-            yield f"note: {frequent}; this learner is {better} better."
-        if "class_errors" in about:
-            first_error, second_error = about["class_errors"]
-            high, low = curve.label.values.tolist()
-            by_class = f"{high} {first_error:.4f}, {low} {second_error:.4f}"
-            yield f"errors by class with all rows: {by_class}; their mean {(first_error + second_error) / 2:.4f}"
+    about, has_labels = curve.attrs, name == "eps_y"
+    error = float(curve[name].sel(P=about["rows"], method="nearest"))
+    constant_error = about["rarer_fraction" if has_labels else "target_variance"]
+    if error > WEAK_LEARNER_ERROR_RATIO * constant_error:
+        better = "no" if error > USELESS_LEARNER_ERROR_RATIO * constant_error else "hardly"
+        frequent = f"always answering the more frequent label errs on {constant_error:.4f}"
+        mean = f"always answering the mean of the target has the error {constant_error:.4g}"
+        yield f"note: {frequent if has_labels else mean}; this learner is {better} better."
+    if has_labels and "class_errors" in about:
+        first_error, second_error = about["class_errors"]
+        high, low = curve.label.values.tolist()
+        by_class = f"{high} {first_error:.4f}, {low} {second_error:.4f}"
+        yield f"errors by class with all rows: {by_class}; their mean {(first_error + second_error) / 2:.4f}"
     if about["lam"] == "best" and (ends := _format_penalty_edge_note(curve, name)):
         yield ends
     if about["rows"] < MIN_RELIABLE_ROWS_PER_COLUMN * about["columns"]:

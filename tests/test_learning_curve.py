@@ -277,6 +277,13 @@ def test_rare_labels_are_predicted_beside_the_answer_that_is_more_frequent():
     assert "errs on 0.0250; this learner is no better" in format_curve_report(curve)
 
 
+def test_a_learner_of_inputs_without_information_is_compared_with_the_mean_of_the_target():
+    rng = np.random.default_rng(0)
+    curve = statmech.predict_learning_curve(rng.normal(size=(200, 5)), rng.normal(3, 2, 200), P=[50, 200])
+    assert curve.target_variance == pytest.approx(4, rel=0.3)
+    assert "the mean of the target has the error" in format_curve_report(curve)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_labels_of_chance_are_predicted_as_chance(seed):
     """Of half of these tables the classes' means differ by less than their noise."""

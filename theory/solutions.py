@@ -23,7 +23,7 @@ from scipy.interpolate import PchipInterpolator, UnivariateSpline
 from statmech.errors import ScenarioError, SolverError
 from statmech.keys.scenario import AbstractScenario, check_is_scenario
 from statmech.keys.time_dependent_keys import FIRST_TASK_FRACTION_CONTROL
-from statmech.keys.variables import STANDARD_ERROR_SUFFIX
+from statmech.keys.variables import STANDARD_ERROR_SUFFIX, list_standard_error_names
 from statmech.runtime.compiled_programs import set_up_compilation_cache
 from statmech.runtime.jax_and_blas_settings import use_one_blas_thread
 from statmech.runtime.progress_bar import ProgressCallback, report_progress
@@ -328,7 +328,7 @@ def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) ->
     ignored = [str(dim) for dim in solution.dims if dim in scenario.keys_ignored_by_theory]
     lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
     sampled = axis not in dense.recorded_coordinates and any(
-        (lines[name] > 0).any() for name in lines if str(name).endswith(STANDARD_ERROR_SUFFIX)
+        (lines[name] > 0).any() for name in list_standard_error_names(lines)
     )
     return break_at_declared_transitions(scenario, _smooth_sampled_values(lines, axis) if sampled else lines, axis)
 

@@ -7,7 +7,7 @@ in modules of the same name in `simulate.kinds` and `theory.kinds`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -138,3 +138,17 @@ class ScenarioKind:
 
     simulate: ClassVar[Callable[..., dict[str, Any]] | None] = None  # simulate(cell, seed): variables of one run
     solve: ClassVar[Callable[..., dict[str, Any]] | None] = None  # solve(cell): predictions of theory
+
+
+def list_standard_error_names(names: Iterable[Any]) -> list[str]:
+    """List the names of standard errors of theoretical values, each of which has a value beside it.
+
+    >>> list_standard_error_names(["eps_g", "eps_g_error", "decision_error"])
+    ['eps_g_error']
+    """
+    all_names = {str(name) for name in names}
+    return sorted(
+        name
+        for name in all_names
+        if name.endswith(STANDARD_ERROR_SUFFIX) and name.removesuffix(STANDARD_ERROR_SUFFIX) in all_names
+    )
