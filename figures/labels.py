@@ -571,6 +571,8 @@ def _format_single_value(scenario: AbstractScenario, name: str, value: Any) -> s
         return kind_label(classes, value).replace("_", " ")
     if isinstance(value, int):
         return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
+    if isinstance(value, dict) and isinstance(value.get("name"), str):  # a section that the user has named
+        return str(value["name"])
     text = format_power_of_ten(format_config_value(value))
     entries = [inner for inner in value.items() if inner[1] is not None] if isinstance(value, dict) else []
     if len(entries) == 1 and not isinstance(entries[0][1], dict) and not get_symbol(scenario, name).startswith("$"):

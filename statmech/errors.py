@@ -128,8 +128,10 @@ class ForkAfterJaxError(StatmechError, RuntimeError):
         super().__init__(f"{cause}: start it with the spawn or forkserver method of multiprocessing")
 
 
-def format_unknown_name(value: object, noun: str, choices: Iterable[str]) -> str:
+def format_unknown_name(value: object, noun: str, choices: Iterable[str], listing: str = "") -> str:
     """Return the message for an unknown name, with the closest known name and, if there are few, all known names.
+
+    If there are many, `listing` is a sentence that says where they are listed.
 
     >>> print(format_unknown_name("adtron", "a learning rule", ["hebb", "adatron"]))
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
@@ -152,7 +154,8 @@ def format_unknown_name(value: object, noun: str, choices: Iterable[str]) -> str
     )  # last resort: names that begin with the value
     likely = f' Did you mean "{folded[candidates[0]]}"{suggestions.get(candidates[0], "")}?' if candidates else ""
     name = _join_and_shorten_lines(str(value).encode(errors="backslashreplace").decode())
-    listed = "" if likely and len(names) > MAX_LISTED_KNOWN_NAMES else f" Known: {', '.join(names)}."
+    known = f" {listing}." if listing else f" Known: {', '.join(names)}."
+    listed = "" if likely and len(names) > MAX_LISTED_KNOWN_NAMES else known
     return f'"{name}" is not {noun}.{likely}{listed}'
 
 

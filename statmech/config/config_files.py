@@ -145,7 +145,8 @@ def _describe_missing_config(path: Path) -> str:
         return f'no such file. Did you mean the shipped config "{path.stem}"?'
     if path.parent != Path("."):
         return "no such file, nor a folder of results"
-    return f"no such file, and {format_unknown_name(path.stem, 'a shipped config', list_shipped_configs())}"
+    listing = "`statmech configs` lists them"
+    return f"no such file, and {format_unknown_name(path.stem, 'a shipped config', list_shipped_configs(), listing)}"
 
 
 def load(
