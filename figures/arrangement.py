@@ -268,9 +268,9 @@ def _assign_colours(parts: list[ArrangedResults]) -> list[ArrangedResults]:
     first = 0
     for part in parts:
         count = len(curves.choose_colours(part.results.either, part.layout.colour_axes))
-        hues = tuple(CURVE_COLOURS[(first + index) % len(CURVE_COLOURS)] for index in range(count))
+        colours = tuple(CURVE_COLOURS[(first + index) % len(CURVE_COLOURS)] for index in range(count))
         markers = _choose_markers(first, count)
-        coloured.append(replace(part, curve_colours=hues, curve_markers=markers, results_index=len(coloured)))
+        coloured.append(replace(part, curve_colours=colours, curve_markers=markers, results_index=len(coloured)))
         first += count
     return coloured
 
@@ -286,8 +286,8 @@ def continue_colours(
     positions_by_axes: dict[tuple[str, ...], list[str]] = {}
     widest_parts: dict[tuple[str, ...], ArrangedResults] = {}
     for part in sorted((parts[0] for parts in parts_by_panel), key=lambda part: -len(_list_colour_positions(part))):
-        known = positions_by_axes.setdefault(part.layout.colour_axes, [])
-        known += [text for text in _list_colour_positions(part) if text not in known]
+        texts = positions_by_axes.setdefault(part.layout.colour_axes, [])
+        texts += [text for text in _list_colour_positions(part) if text not in texts]
         widest_parts.setdefault(part.layout.colour_axes, part)
     variable_counts = {
         parts[0].layout.colour_axes: len(content.y)
@@ -299,15 +299,15 @@ def continue_colours(
     for parts, content in zip(parts_by_panel, contents, strict=True):
         axes = parts[0].layout.colour_axes
         if len(parts) == 1 and axes:
-            known = positions_by_axes[axes]
+            texts = positions_by_axes[axes]
             if axes not in first_indices:
-                first_indices[axes], count = count, count + len(known)
+                first_indices[axes], count = count, count + len(texts)
             first = first_indices[axes]
-            hues = curves.choose_colours(widest_parts[axes].results.either, axes, first, len(known))
-            markers = _choose_markers(first, len(known))
+            hues = curves.choose_colours(widest_parts[axes].results.either, axes, first, len(texts))
+            markers = _choose_markers(first, len(texts))
             if axes in variable_counts and not isinstance(content.y, dict):
-                markers = _choose_markers(variable_counts[axes], 1) * len(known)
-            indices = [known.index(text) for text in _list_colour_positions(parts[0])]
+                markers = _choose_markers(variable_counts[axes], 1) * len(texts)
+            indices = [texts.index(text) for text in _list_colour_positions(parts[0])]
             own_hues, own_markers = (tuple(values[index] for index in indices) for values in (hues, markers))
             parts = [replace(parts[0], curve_colours=own_hues, curve_markers=own_markers)]
         continued.append(parts)

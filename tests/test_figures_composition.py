@@ -364,8 +364,29 @@ def test_points_are_joined_nested_replaced_by_runs_or_accompanied_by_runs_of_a_g
         for nested in (False, True)
     ]
     assert [len(found) for found in sizes] == [1, 2]
-    assert len(lines(join=True)) == len(lines()) + 2
+    assert len(lines(join=True)) == len(lines())  # lines of theory join the points
+    alone = Results(losses.scenario, losses.simulation, None)
+    counts = [
+        len(figures.compose(alone, Composition(y="eps_g", series="loss", join=join)).axes[0].lines)
+        for join in (False, True)
+    ]
+    assert counts[1] == counts[0] + 2
     assert sum(line.get_alpha() == 0.5 for line in lines(single_runs=True)) == 2 * losses.scenario.seeds
     [crosses] = [line for line in lines(guides=[{"y": "arccos(R) / pi", "runs": True}]) if line.get_marker() == "x"]
     mean = (np.arccos(losses.simulation.R) / np.pi).isel(loss=0).mean("seed")
     np.testing.assert_allclose(crosses.get_ydata(), mean)
+
+
+def test_a_value_has_one_colour_in_all_panels_and_no_marker_of_a_variable():
+    swept = computed(StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 20, 50], seeds=2))
+
+    def styles(*panels):
+        axes = figures.compose(swept, Composition(panels=panels, series="epochs")).axes
+        return [{(line.get_color(), line.get_marker()) for line in points(ax)} for ax in axes]
+
+    every, some = styles({"y": "eps_g"}, {"y": "kappa", "at": {"epochs": [5, 50]}})
+    assert len(every) == 3
+    assert some == every - {("#D55E00", "s")}
+    named, other = styles({"y": {"eps_g": "one", "eps_t": "two"}}, {"y": "kappa"})
+    assert {colour for colour, _ in named} == {colour for colour, _ in other}
+    assert not {marker for _, marker in named} & {marker for _, marker in other}
