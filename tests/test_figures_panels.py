@@ -11,8 +11,17 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from figures.contrast import LINE_CONTRAST, compute_contrast
-from figures.panels import add_title_and_legend, draw_panel, make_figure, select_with_dense_theory, set_log_axes
-from figures.style import CURVE_COLOURS, STYLE_SETTINGS, THEORY_COLOUR, make_shades
+from figures.panels import (
+    add_title_and_legend,
+    draw_legend_below,
+    draw_panel,
+    make_curve_handle,
+    make_figure,
+    make_line_handle,
+    select_with_dense_theory,
+    set_log_axes,
+)
+from figures.style import CURVE_COLOURS, PAGE_WIDTH, STYLE_SETTINGS, THEORY_COLOUR, apply_style, make_shades
 from statmech import Scenario, run
 
 pytestmark = pytest.mark.quick
@@ -79,6 +88,18 @@ def test_several_variables_have_a_colour_each_and_a_title_has_single_values(resu
     figure = add_title_and_legend(figure, one, keys, "K", "lam", "$R$ = 0")
     assert figure.get_suptitle() == "$K$ = 1, $R$ = 0, $N$ = 60, 3 seeds"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["error", "overlap"]
+    definitions = figure.legends[0].get_title().get_text()
+    assert "$K$: number of students" in definitions
+    assert "$N$: input dimension" in definitions
+
+
+def test_a_legend_of_several_rows_has_lines_without_points_in_the_last_row():
+    figure = Figure(figsize=(PAGE_WIDTH, 3))
+    first, second = (make_line_handle(f"guide {number}") for number in range(2))
+    curves = [make_curve_handle(index, f"curve {index}") for index in range(3)]
+    apply_style(draw_legend_below)(figure, [first, *curves, second], 3)
+    texts = [text.get_text().strip() for text in figure.legends[0].get_texts()]  # column after column
+    assert texts == ["curve 0", "guide 0", "curve 1", "guide 1", "curve 2", ""]
 
 
 def test_a_column_of_panels_names_its_axis_once_and_each_variable_with_strips_too(results):
