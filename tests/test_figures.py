@@ -162,8 +162,8 @@ def tiny(name):
         return load(config, [*TINY, *([] if config == "variety" else ["K=1,2"])])
     if name in FIGURES_BY_KIND["booster"]:
         if name == "boosting_flip":
-            return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.2", "cap=3,30"])
-        return load("boosting", ["N=5", "seeds=2", "s=1,3", "P=20,40", "tests=200"])
+            return load(name, ["N=5", "seeds=2", "P=40", "tests=200", "flip=0,0.1,0.2", "cap=3,10,100,1000"])
+        return load("boosting", ["N=6", "seeds=2", "s=1,5,9,25", "P=30,100,1000,10000", "tests=200"])
     small = {
         "boundary": ["N=30,40,55,70,90" if name == "stopping_law" else "N=30", "seeds=2", "walks=20"],
         "attention": ["N=30", "seeds=2", "t=0.2,0.5", "error_rate=0.05,0.3"],
