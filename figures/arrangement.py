@@ -17,6 +17,7 @@ import numpy as np
 from figures import curves, derived_data, guides, labels
 from figures.curves import Layout
 from figures.style import CURVE_COLOURS, CURVE_DASHES, CURVE_MARKERS, get_curve_style
+from statmech.config.config_files import list_shipped_configs
 from statmech.errors import ConfigError, ScenarioError
 from statmech.keys.figure_key import Composition, find_drawable_axes, find_drawable_variables, get_drawable_coordinates
 from statmech.keys.sweep_grid import ensure_tuple
@@ -167,7 +168,8 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
     if results.simulation is not None and curves.has_independent_samples(results):  # a mean for each seed
         results = replace(results, simulation=results.simulation.mean("fold", keep_attrs=True))
     results = curves.add_dense_lines(curves.add_axis(results, x), x, composition.limits.get("x", ()))
-    results = _select_values(guides.add_derived_variables(results, composition.derive), composition.at)
+    is_shipped = composition.name in list_shipped_configs()
+    results = _select_values(guides.add_derived_variables(results, composition.derive), composition.at, is_shipped)
     series_axes, split = (
         [axes_by_name[name] for name in names if name in axes_by_name]
         for names in (composition.series, composition.split)
@@ -197,14 +199,19 @@ def get_possible_variables(results: Results, composition: Composition) -> dict[s
     return find_drawable_variables(results.scenario) | composition.find_derived_variables()
 
 
-def _select_values(results: Results, values_by_axis: Mapping[str, Any]) -> Results:
-    """Select the first value, the last value or given values on some axes, and keep these axes."""
+def _select_values(results: Results, values_by_axis: Mapping[str, Any], is_shipped: bool) -> Results:
+    """Select the first value, the last value or given values on some axes, and keep these axes.
+
+    In a figure of a shipped config, whose axes the user may have changed, all values are selected if one is missing.
+    """
     position: dict[str, Any] = {}
     for axis, values in values_by_axis.items():
         if axis not in results.either.dims:
             continue
         numbers = curves.get_axis_values(results.either, axis).tolist()
         indices = {"first": 0, "last": len(numbers) - 1} | {number: index for index, number in enumerate(numbers)}
+        if is_shipped and not {*ensure_tuple(values)} <= {*indices}:
+            continue
         for value in ensure_tuple(values):
             if value not in indices:
                 values_text = ", ".join(map(labels.format_config_value, indices))

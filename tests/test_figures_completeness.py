@@ -229,7 +229,9 @@ def test_points_stand_at_the_values_of_the_results_and_an_inspection_finds_those
     figure = figures.draw("hebb_ensemble", results)
     assert not any("no value along" in fault for fault in find_figure_faults(figure, results))
     figure.axes[0].plot([1.1], [1.0], "o", color="0.5", linestyle="none")
-    assert "axes 1: a point at 1.1, which is no value along $K$" in find_figure_faults(figure, results)
+    assert "axes 1: a point at 1.1, which is no value along number of students $K$" in find_figure_faults(
+        figure, results
+    )
 
 
 def test_an_inspection_finds_labels_of_ticks_that_touch_and_titles_that_name_nothing():

@@ -20,6 +20,7 @@ import panel as pn
 import panel_material_ui as pmui
 import param
 from panel.custom import JSComponent
+from panel.links import Callback
 from panel.util.parameters import edit_readonly
 
 import figures
@@ -238,9 +239,12 @@ class ExplorerPage:
         """Stop the simulation of this page and release its memory.
 
         Panel's state keeps the frame of every page, as the frame watches whether the server is busy. Nested parts keep
-        their models, and thus the whole document: 2.4 MB per page.
+        their models, and thus the whole document: 2.4 MB per page. Panel's registry keeps links whose targets lead to
+        their source.
         """
         self.source.close()
+        for linked in (self.toggle, self.lecture):
+            Callback.registry.pop(linked, None)
         if self.whole is not None:
             for part in self.whole.select():
                 part._models, part._documents, part._model_parents = {}, {}, {}  # the third is new in Panel 1.10

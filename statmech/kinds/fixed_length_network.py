@@ -303,7 +303,7 @@ class FixedLengthNetwork(AbstractScenario):
     )
     length: Literal["fixed"] = config_key(description="length of a student, restored after every step", symbol="$l$")
     M: OneUnit = config_key(1, description="number of teacher units", symbol="$M$")
-    K: OneUnit = config_key(1, description="number of students, the units of a network", symbol="$K$")
+    K: OneUnit = config_key(1, description="number of student units, the hidden units", symbol="$K$")
     N: DimensionAxis = config_key(1000, description="input dimension", symbol="$N$")
     teacher: Annotated[NameOrAxis | Mapping[str, Any], one_of(FIXED_LENGTH_TEACHERS, "a teacher")] = Field(
         default="wedge",

@@ -19,6 +19,7 @@ from statmech.keys.scenario import SCENARIOS, SCENARIOS_BY_KEY_PAIR, AbstractSce
 from statmech.parameters.parameter_fields import collect_parameters, find_parameter_definitions
 
 NAMES_WITH_TWO_MEANINGS = {
+    "K": "the students of an ensemble; for networks the hidden units of one student",
     "R": "a cosine for students of one layer (Gardner, Biehl); for networks the overlap of two units (Saad & Solla)",
     "q": "the cosine of two students in ensembles (Miyoshi et al.); in inference |w|^2/N (Barbier et al.)",
 }

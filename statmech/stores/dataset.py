@@ -225,14 +225,14 @@ def explain_unloaded_code(attributes: Mapping[Any, Any]) -> str:
     """Explain which files with code of the user a result needs that are not loaded, or return an empty string.
 
     >>> explain_unloaded_code({"code": '{"my_rules.py": "bb09"}'})
-    'was computed with my_rules.py, which is not loaded: put --load my_rules.py before the command'
+    'was computed with my_rules.py, which is not loaded: load it as in `statmech --load my_rules.py figure`'
     """
     loaded = {Path(file).name for module in [*sys.modules.values()] if (file := getattr(module, "__file__", None))}
     unloaded = [name for name in decode_attributes(attributes).get("code", {}) if name not in loaded]
     if not unloaded:
         return ""
-    options = " ".join(f"--load {name}" for name in unloaded)
-    return f"was computed with {', '.join(unloaded)}, which is not loaded: put {options} before the command"
+    remedy = f"load it as in `statmech --load {unloaded[0]} figure`"
+    return f"was computed with {', '.join(unloaded)}, which is not loaded: {remedy}"
 
 
 def find_invalid_variables(dataset: xr.Dataset, scenario: AbstractScenario) -> list[str]:
