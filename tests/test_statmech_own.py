@@ -74,9 +74,7 @@ def test_the_command_simulates_solves_and_draws_a_rule_from_a_file(mine, in_scra
     assert '"cautious" is not a learning rule' in process.stderr
     process = statmech("figure", "results/variety")
     assert process.returncode == 2
-    assert process.stderr.endswith(
-        "was computed with mine.py, which is not loaded: put --load mine.py before the command\n"
-    )
+    assert process.stderr.endswith("which is not loaded: load it as in `statmech --load mine.py figure`\n")
 
 
 def test_child_processes_load_the_files_that_their_parent_has_run(mine):
