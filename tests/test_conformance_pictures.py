@@ -161,7 +161,9 @@ def test_a_report_is_one_file_with_all_results_that_loads_nothing(choice, tmp_pa
     assert config_of(page.pres, tmp_path) == scenario.config()
     assert set(re.findall(r"^@\w+\{(\w+),", page.words, re.MULTILINE)) == set(get_citation_keys(scenario))
     assert load_results(file.parent).simulation.attrs["versions"].split('"numpy": "')[1].split('"')[0] in page.words
-    assert [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
+    pictures = [attrs for tag, attrs in page.elements if tag == "img" or attrs.get("role") == "img"]
+    assert pictures
+    assert all(attrs.get("aria-label") or attrs.get("alt") for attrs in pictures)
 
 
 def cells(table):
