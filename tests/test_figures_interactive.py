@@ -17,8 +17,6 @@ from figures.interactive.axes_and_theme import (
     MAX_LABEL_LINES,
     PAGE_COLOUR,
     TEXT_COLOUR,
-    TEXT_CONTRAST,
-    compute_contrast,
     get_curve_colour,
     get_text_colour,
     wrap_label,

@@ -32,6 +32,7 @@ from figures.explorer.live_scenario import ScenarioControls
 from figures.explorer.page_charts import ExplorerCharts
 from figures.explorer.pages import View, explain_missing_page
 from figures.explorer.sliders import CELL_STYLE
+from figures.interactive.typeface import FONT_STACK
 from figures.labels import kind_label
 from figures.style import STYLE_SETTINGS
 from statmech.config import config_files

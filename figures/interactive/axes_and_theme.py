@@ -1,8 +1,7 @@
 """Theme and axes of interactive charts: sizes, legible colours, limits, ticks, and labels at the ends of lines.
 
-Theme: contrast is defined by the Web Content Accessibility Guidelines (WCAG 2.2, 1.4.3 and 1.4.11) as the ratio of the
-relative luminances of two colours, each increased by 0.05. Text needs a ratio of 4.5, lines and points need 3. A dark
-page shows the same charts through a filter of the browser.
+Theme: colours have the contrast of `figures.contrast` to a white page. A dark page shows the same charts through a
+filter of the browser.
 
 Axes: the limits of the y axis show all curves, except values next to a divergence. Over one or two decades, ticks of
 logarithmic axes replace Bokeh's own ticks, which are linear there. Labels are wrapped, do not overlap and stay inside
@@ -25,14 +24,10 @@ from figures.contrast import LINE_CONTRAST, TEXT_CONTRAST, make_legible
 from figures.curves import Curve, widen_equal_limits
 from figures.labels import SUPERSCRIPT_DIGITS
 
-TEXT_CONTRAST, LINE_CONTRAST = 4.5, 3.0  # minimal contrast to the page
-NUM_CONTRAST_STEPS = 100  # from a colour towards black
-RGB_LUMINANCE_WEIGHTS = np.array([0.2126, 0.7152, 0.0722])
 PAGE_COLOUR, TEXT_COLOUR, AXIS_COLOUR, GRID_COLOUR = "#ffffff", "#444444", "#8a8a8a", "#e5e5e5"
 # inverts lightness and keeps hues. Panel's variable is "invert(1)" on a dark page and "none" on a light page, where the
 # list of filters is therefore invalid and has no effect
 DARK_PAGE_FILTER = "var(--panel-icon-filter) hue-rotate(180deg) contrast(0.9) brightness(1.2)"
-CHART_FONT = "Roboto, system-ui, sans-serif"  # as in the controls of the explorer
 
 
 class ChartTheme(NamedTuple):
@@ -59,49 +54,12 @@ def get_curve_colour(colour: Any) -> str:
     >>> get_curve_colour("#0072B2"), get_curve_colour("0.8")
     ('#0072b2', '#939393')
     """
-    return make_legible(to_hex(colour), LINE_CONTRAST)
+    return make_legible(to_hex(colour), PAGE_COLOUR, LINE_CONTRAST)
 
 
 def get_text_colour(colour: Any) -> str:
     """Return a legible colour for text about a curve that has this colour on paper."""
-    return make_legible(get_curve_colour(colour), TEXT_CONTRAST)
-
-
-@cache
-def make_legible(colour: str, min_contrast: float) -> str:
-    """Darken a colour until it has enough contrast to the page.
-
-    >>> make_legible("#0072B2", 4.5), make_legible("#E69F00", 4.5)
-    ('#0072b2', '#9c6c00')
-    """
-    shades = (1 - np.arange(NUM_CONTRAST_STEPS + 1) / NUM_CONTRAST_STEPS)[:, None] * _get_channels(colour)
-    candidates = map(_hex_from_channels, shades)
-    return next(shade for shade in candidates if compute_contrast(shade, PAGE_COLOUR) >= min_contrast)
-
-
-def compute_contrast(colour: str, other_colour: str) -> float:
-    """Compute the contrast of two colours, from 1 to 21.
-
-    >>> round(compute_contrast("#000000", "#ffffff"), 6)
-    21.0
-    """
-    low, high = sorted([_compute_luminance(colour), _compute_luminance(other_colour)])
-    return (high + 0.05) / (low + 0.05)
-
-
-def _compute_luminance(colour: str) -> float:
-    """Compute the relative luminance of an sRGB colour."""
-    part = _get_channels(colour)
-    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
-    return float(RGB_LUMINANCE_WEIGHTS @ linear)
-
-
-def _get_channels(colour: str) -> np.ndarray:
-    return np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
-
-
-def _hex_from_channels(channels: np.ndarray) -> str:
-    return "#" + "".join(f"{round(255 * channel):02x}" for channel in channels.tolist())
+    return make_legible(get_curve_colour(colour), PAGE_COLOUR, TEXT_CONTRAST)
 
 
 LABEL_LINE_LETTERS, MAX_LABEL_LINES = 20, 3  # longer labels would leave too little space for the curves

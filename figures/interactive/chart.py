@@ -21,7 +21,6 @@ from figures.description import DrawnCurve, PanelDescription
 from figures.interactive import axes_and_theme
 from figures.interactive.axes_and_theme import (
     AXIS_COLOUR,
-    CHART_FONT,
     DEFAULT_THEME,
     GRID_COLOUR,
     TEXT_COLOUR,
@@ -127,7 +126,6 @@ class Chart:
             "y_offset": "offset",
             "text_baseline": "middle",
             "text_color": "color",
-            "text_font": {"value": CHART_FONT},
         }
         label_style |= {
             "text_font": properties.value(FONT_STACK),
@@ -144,10 +142,9 @@ class Chart:
         logarithmic = [self.rows.log_x] * len(figure.xaxis) + [self.rows.log_y] * len(figure.yaxis)
         for axis, log in zip([*figure.xaxis, *figure.yaxis], logarithmic, strict=True):
             axis.update(
-                axis_label_text_font=FONT_STACK,
                 axis_label_text_font_style="normal",
-                axis_label_text_font=CHART_FONT,
-                major_label_text_font=CHART_FONT,
+                axis_label_text_font=FONT_STACK,
+                major_label_text_font=FONT_STACK,
                 axis_label_text_color=TEXT_COLOUR,
                 axis_label_text_font_size=f"{AXIS_NAME_FONT_PIXELS * theme.size:.0f}px",
                 major_label_text_color=TEXT_COLOUR,
