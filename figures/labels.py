@@ -545,12 +545,12 @@ def format_key_and_value(scenario: AbstractScenario, name: str, value: Any) -> s
         return format_key_value(key, text)
     if name in ZERO_VALUE_PHRASES and value == 0:
         return ZERO_VALUE_PHRASES[name]
-    phrases = {} if _is_parameter_of_user(scenario, name) else KEY_PHRASES
+    phrases = {} if _is_user_parameter(scenario, name) else KEY_PHRASES
     phrase = f"{name}: {{}}" if isinstance(value, dict) else phrases.get(name, f"{name} {{}}".replace("_", " "))
     return phrase.format(text)
 
 
-def _is_parameter_of_user(scenario: AbstractScenario, name: str) -> bool:
+def _is_user_parameter(scenario: AbstractScenario, name: str) -> bool:
     """Return True for a parameter that only classes outside the package have, such as a user's own rule."""
     owners = [owner for owner in scenario.classes().values() if name in get_parameters(owner)]
     return bool(owners) and not any(owner.__module__.startswith(("statmech.", "simulate.")) for owner in owners)

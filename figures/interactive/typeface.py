@@ -1,4 +1,4 @@
-"""The typeface of pages: DejaVu Sans, in which matplotlib draws figures, embedded in the style sheet of a page.
+"""The typeface of pages: DejaVu Sans, as in figures of matplotlib, embedded in the style sheet of a page.
 
 Pages have the same look on every computer and load no file from the network. The fonts are the copies in matplotlib,
 reduced to the characters of western languages and mathematics. Their names and licence stay in the files.

@@ -141,7 +141,7 @@ class ScenarioKind:
 
 
 def list_standard_error_names(names: Iterable[Any]) -> list[str]:
-    """List the names of standard errors of theoretical values, each of which has a value beside it.
+    """List the names of standard errors whose theoretical values are present.
 
     >>> list_standard_error_names(["eps_g", "eps_g_error", "decision_error"])
     ['eps_g_error']
