@@ -168,8 +168,7 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
     if results.simulation is not None and curves.has_independent_samples(results):  # a mean for each seed
         results = replace(results, simulation=results.simulation.mean("fold", keep_attrs=True))
     results = curves.add_dense_lines(curves.add_axis(results, x), x, composition.limits.get("x", ()))
-    is_shipped = composition.name in list_shipped_configs()
-    results = _select_values(guides.add_derived_variables(results, composition.derive), composition.at, is_shipped)
+    results = _select_values(guides.add_derived_variables(results, composition.derive), composition)
     series_axes, split = (
         [axes_by_name[name] for name in names if name in axes_by_name]
         for names in (composition.series, composition.split)
@@ -199,24 +198,28 @@ def get_possible_variables(results: Results, composition: Composition) -> dict[s
     return find_drawable_variables(results.scenario) | composition.find_derived_variables()
 
 
-def _select_values(results: Results, values_by_axis: Mapping[str, Any], is_shipped: bool) -> Results:
+def is_shipped_figure(composition: Composition) -> bool:
+    """Return True for the figure of a shipped config: results of the user may lack some of its variables and values."""
+    return composition.name in list_shipped_configs()
+
+
+def _select_values(results: Results, composition: Composition) -> Results:
     """Select the first value, the last value or given values on some axes, and keep these axes.
 
     In a figure of a shipped config, whose axes the user may have changed, all values are selected if one is missing.
     """
     position: dict[str, Any] = {}
-    for axis, values in values_by_axis.items():
+    for axis, values in composition.at.items():
         if axis not in results.either.dims:
             continue
         numbers = curves.get_axis_values(results.either, axis).tolist()
         indices = {"first": 0, "last": len(numbers) - 1} | {number: index for index, number in enumerate(numbers)}
-        if is_shipped and not {*ensure_tuple(values)} <= {*indices}:
-            continue
-        for value in ensure_tuple(values):
-            if value not in indices:
-                values_text = ", ".join(map(labels.format_config_value, indices))
-                value_text = labels.format_config_value(value)
-                raise ConfigError(f"figure.at: {axis} has no value {value_text}. Possible: {values_text}.")
+        if missing := [value for value in ensure_tuple(values) if value not in indices]:
+            if is_shipped_figure(composition):
+                continue
+            values_text = ", ".join(map(labels.format_config_value, indices))
+            value_text = labels.format_config_value(missing[0])
+            raise ConfigError(f"figure.at: {axis} has no value {value_text}. Possible: {values_text}.")
         position[axis] = [indices[value] for value in ensure_tuple(values)]
     return curves.select_position(results, position)
 

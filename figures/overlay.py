@@ -37,7 +37,6 @@ from figures.style import (
     get_curve_style,
     get_nested_marker_scale,
 )
-from statmech.config.config_files import list_shipped_configs
 from statmech.errors import ConfigError, format_unknown_name, quote_value
 from statmech.keys.figure_key import Composition
 from statmech.keys.variables import Variable
@@ -82,8 +81,8 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
 
     scenarios = {label: results.scenario for label, results in results_by_label.items()}
     drawn_composition = _omit_empty_panels(results_by_label, composition)
-    is_shipped = composition.name in list_shipped_configs()  # results of the user may lack some of its variables
-    if problems := arrangement.find_composition_problems(scenarios, drawn_composition if is_shipped else composition):
+    checked_composition = drawn_composition if arrangement.is_shipped_figure(composition) else composition
+    if problems := arrangement.find_composition_problems(scenarios, checked_composition):
         raise ConfigError("\n".join(problems))
     contents = drawn_composition.list_contents()
     with cache_theory_lines():  # panels along the same axis share their lines
