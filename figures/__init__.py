@@ -132,6 +132,8 @@ def draw_with_fallback(name: str | Composition, results: Results) -> DrawnFigure
     if isinstance(name, Composition) and name.name not in list_shipped_configs():
         return DrawnFigure(file_name, draw(name, results))
     try:
+        if isinstance(name, Composition):
+            _check_several_abscissae(name, results)
         return DrawnFigure(file_name, draw(name, results))
     except ConfigError as failure:
         reason = str(failure)
@@ -140,6 +142,15 @@ def draw_with_fallback(name: str | Composition, results: Results) -> DrawnFigure
     except (LookupError, ValueError, StatmechError) as failure:  # a published figure may fail on unusual values
         reason = f"the figure {file_name} cannot show these results ({type(failure).__name__}: {failure})"
     return DrawnFigure(OVERLAY, draw(OVERLAY, results), reason)
+
+
+def _check_several_abscissae(composition: Composition, results: Results) -> None:
+    """Raise `ConfigError` if the key along x has a single value in every panel of a shipped figure."""
+    abscissae = {content.x for content in composition.list_contents()}
+    coordinates = results.either.coords
+    if all(name in coordinates and coordinates[name].size == 1 for name in abscissae):
+        listing = ", ".join(sorted(map(str, abscissae)))
+        raise ConfigError(f"the figure {composition.file_name} needs several values of {listing}")
 
 
 def draw(name: str | Composition, simulation: xr.Dataset | Results | None, theory: xr.Dataset | None = None) -> Figure:

@@ -141,8 +141,9 @@ FIGURE_MEDIA = {
         },
         size_factor=1.5,
     ),
-    "phone": Medium({}, is_one_column=True),
+    "phone": Medium({}, is_one_column=True),  # drawn for reports
 }
+OFFERED_MEDIA = ("page", "pre", "talk")
 
 
 class DrawingOptions(NamedTuple):
@@ -179,7 +180,7 @@ def use_medium(medium: str | None, residuals: bool = False) -> Iterator[None]:
     ['STIXGeneral']
     """
     if medium is not None and medium not in FIGURE_MEDIA:
-        raise ConfigError(f"style: {format_unknown_name(medium, 'a style of figures', FIGURE_MEDIA)}")
+        raise ConfigError(f"style: {format_unknown_name(medium, 'a style of figures', OFFERED_MEDIA)}")
     before = DRAWING_OPTIONS.set(DrawingOptions(medium or "page", residuals))
     try:
         yield

@@ -206,7 +206,7 @@ def draw(
     fit
         True to fit exponents on logarithmic axes.
     style
-        "page" (the default), "pre" (a column of 8.6 cm, 8 points, serif), "talk" (large type) or "phone" (one column).
+        "page" (the default), "pre" (a column of 8.6 cm, 8 points, serif) or "talk" (large type).
     residuals
         True for a strip below each panel with the deviations from theory in standard errors.
 

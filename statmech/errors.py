@@ -26,6 +26,7 @@ INVISIBLE_UNICODE_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # includes 
 UNESCAPED_LAYOUT_CHARACTERS = "\n\t\u200c\u200d"  # line break, tab and joiners, which messages and some scripts need
 # synonym in other programs and books -> {name in statmech: explanation}
 EXTERNAL_NAME_SYNONYMS: dict[str, dict[str, str]] = {
+    "delta": {"distance": ", the distance between the centres of two clusters", "drift": ""},
     "flip": {"noise": ", the noise of the output"},
     "ising": {"binary": ""},
     "lambda": {"lam": ""},
@@ -139,7 +140,7 @@ def format_unknown_name(value: object, noun: str, choices: Iterable[str], listin
     "svm" is not a loss. Did you mean "hinge"? Known: square, hinge.
     """
     names = list(choices)
-    folded, lowered = {name.casefold(): name for name in names}, str(value).casefold()
+    folded, lowered = {_fold_name(name): name for name in names}, _fold_name(str(value))
     candidates = get_close_matches(
         lowered,
         folded,
@@ -157,6 +158,10 @@ def format_unknown_name(value: object, noun: str, choices: Iterable[str], listin
     known = f" {listing}." if listing else f" Known: {', '.join(names)}."
     listed = "" if likely and len(names) > MAX_LISTED_KNOWN_NAMES else known
     return f'"{name}" is not {noun}.{likely}{listed}'
+
+
+def _fold_name(name: str) -> str:
+    return name.casefold().replace(" ", "_")
 
 
 def list_synonyms(name: str) -> list[str]:

@@ -267,6 +267,10 @@ def test_a_sweep_that_a_figure_cannot_show_is_drawn_as_an_overlay():
     scenario = load("fluctuations", ["eta=0.5,1", "rule=hebb", "N=20", "seeds=2", "t=1,2"])
     drawn = figures.draw_with_fallback("fluctuations", computed(scenario))
     assert (drawn.name, drawn.reason) == (OVERLAY, "the figure fluctuations cannot show the axis eta")
+    ensemble = run(load("adatron_ensemble", ["K=1", "eta=0.5,1", "N=20", "seeds=2", "t=1"]))
+    drawn = figures.draw_with_fallback(figures.choose_figure(None, "adatron_ensemble", "rule"), ensemble)
+    assert drawn.reason == "the figure adatron_ensemble needs several values of K"
+    assert drawn.figure.axes[0].get_xlabel() == r"$\eta$"
     assert figures.choose_figure(None, "", "rule") == OVERLAY
     assert figures.choose_figure(None, "fluctuations", "rule") == "fluctuations"
     assert figures.choose_figure(None, "variety", "rule").name == "variety"

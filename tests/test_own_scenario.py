@@ -124,7 +124,7 @@ def test_one_command_simulates_solves_compares_draws_and_reports_it(kind, config
     assert statmech("run", config, "--out", out) == 0
     printed = capsys.readouterr().out
     assert "rho" in printed
-    assert statmech("figure", config, "--out", out) == 0
+    assert statmech("figure", out) == 0
     for suffix in ("png", "svg", "pdf"):
         assert (out / f"overlay.{suffix}").stat().st_size > 1000
     assert statmech("run", config, "seeds=20", "--out", out) == 0

@@ -682,19 +682,21 @@ def test_a_study_of_missing_data_writes_nothing(in_scratch, data_folder, capsys,
 @pytest.mark.slow
 def test_an_incomplete_folder_names_what_it_lacks_and_the_command_that_computes_it(in_scratch, capsys, monkeypatch):
     small = ["rule=hebb", "N=20", "t=1", "seeds=2", "K=1"]
-    for name in ("simulate", "theory"):
-        assert exit_code(name, "variety", *small, "--out", name) == 0
+    assert exit_code("simulate", "variety", *small, "--out", "simulate") == 0
+    capsys.readouterr()
+    assert exit_code("compare", "variety", *small) == 2
+    given = f"variety {' '.join(small)}"
+    missing = f"results/variety: no simulation and no theory. `statmech run {given}` computes them\n"
+    assert capsys.readouterr().err == missing
+    assert exit_code("theory", "variety", *small) == 0
     capsys.readouterr()
     assert exit_code("export", "simulate", "--to", "out.csv") == 2
     assert capsys.readouterr().err == "simulate: no theory. `statmech theory simulate` computes it\n"
-    given = f"variety {' '.join(small)} --out"
-    assert exit_code("compare", *given.split(), "theory") == 2
-    assert capsys.readouterr().err == f"theory: no simulation. `statmech simulate {given} theory` computes it\n"
-    assert exit_code("compare", *given.split(), "none") == 2
-    missing = f"none: no simulation and no theory. `statmech run {given} none` computes them\n"
-    assert capsys.readouterr().err == missing
-    assert exit_code("compare", "theory") == 2
-    assert "theory: a folder with theory.zarr alone: no simulation.zarr" in capsys.readouterr().err
+    assert exit_code("compare", "variety", *small) == 2
+    lacking = f"results/variety: no simulation. `statmech simulate {given}` computes it\n"
+    assert capsys.readouterr().err == lacking
+    assert exit_code("compare", "results/variety") == 2
+    assert "variety: a folder with theory.zarr alone: no simulation.zarr" in capsys.readouterr().err
     monkeypatch.chdir(in_scratch / "simulate")
     assert exit_code("export", ".", "--to", "out.csv") == 2
     assert capsys.readouterr().err == ".: no theory. `statmech theory .` computes it\n"
@@ -719,4 +721,5 @@ def test_a_table_shows_the_names_that_a_figure_takes(in_scratch, capsys):
     heads = [re.split("[┃│]", line)[1:-1] for line in lines if "┃" in line]
     names = ["".join("".join(words).split()) for words in zip(*heads, strict=True)]
     assert "eps_g_majority_vote" in names
-    assert exit_code("figure", "results/mine", "--formats", "png", "--y", ",".join(names)) == 0
+    assert exit_code("figure", "results/mine", "--formats", "png", "--y", ",".join(names), "--out", "pictures") == 0
+    assert list((in_scratch / "pictures").glob("*.png"))

@@ -267,7 +267,7 @@ def test_a_fault_is_named_only_if_it_stays_when_the_others_are_corrected(tmp_pat
     assert len(refusal(path, "rule: hebb\nt: 1\nK: 20\nN: 10\nflip: x\n")) == 2
     assert len(refusal(path, "rule: hebb\nt: 1\nzip: {K: [20, 2], N: [x, 10]}\n")) == 1
     [line] = refusal(path, "teacher: sign\nalpha: 1\nwidth: [0.1, 0.2]\n")
-    assert line == " loss: is missing, and has no default"
+    assert line.startswith(" loss: is missing, and has no default: one of square, ")
     lines = refusal(path, "rule: hebb\nT: 1\nK: 20\nN: 10\nzip: {eta: [1, 2], flip: [0]}\n")
     assert [line[:6] for line in lines] == ["2: T: ", "4: N: ", "5: zip", " t: is"]  # a missing key has no line
 
@@ -470,7 +470,7 @@ def test_another_learner_leaves_behind_the_parameters_of_those_in_the_file():
 @pytest.mark.parametrize(
     ("given", "belongs"),
     [
-        ("lambda=0.1", "lam belongs to configs with `loss`, `descent`, `clusters`, `population`."),
+        ("lambda=0.1", "it is written lam, which belongs to configs with `loss`, `descent`, `clusters`, `population`."),
         ("momentum=0.5", "it belongs to configs with `descent`."),
         ("heads=shared", "it belongs to configs with `network` and `tasks`."),
     ],
@@ -496,3 +496,16 @@ def test_a_value_of_a_key_is_not_mistaken_for_a_former_name(tmp_path):
         load(path)
     assert '"delta" is not a key of' in str(refused.value)
     assert "is called" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "answer"),
+    [
+        ("clusters", "delta=2", 'Did you mean "distance", the distance between the centres of two clusters?'),
+        ("stored_curves", "learner=hebb,adatron omega=1,1.5", 'Sweep omega without "hebb", or give one value.'),
+    ],
+)
+def test_a_likely_name_and_a_parameter_of_one_class_are_answered_with_a_remedy(config, given, answer):
+    with pytest.raises(ConfigError) as refused:
+        load(config, given.split())
+    assert answer in str(refused.value)

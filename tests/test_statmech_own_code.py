@@ -112,7 +112,8 @@ def test_results_of_an_edited_rule_are_refused_with_the_file_s_name(mine, config
     for command, *given in commands:
         folder = tmp_path / " ".join([command, *given])
         shutil.copytree(tmp_path / "made", folder)
-        assert statmech(command, config, *given, "--out", folder) == 2
+        place = [folder] if command == "compare" else [config, *given, "--out", folder]
+        assert statmech(command, *place) == 2
         message = capsys.readouterr().err.strip()
         remedy = "`statmech simulate" if command == "compare" else "Use --fresh to replace it, or --out DIR"
         assert f"was computed with other code than mine.py contains now. {remedy}" in message

@@ -5,8 +5,8 @@ charts with the library that draws them, and tables. It loads nothing, and a con
 anything. A template escapes all text, because names in configs, folders and messages are not trusted.
 
 Equations: the pictures need neither scripts nor fonts. The figure is drawn twice, the second time in one column for
-phones. Matplotlib supports a part of LaTeX (mathtext), and unsupported
-commands are rewritten. An equation that matplotlib still cannot draw is shown as LaTeX.
+phones. Matplotlib supports a part of LaTeX (mathtext), and unsupported commands are rewritten. An equation that
+matplotlib still cannot draw is shown as LaTeX.
 """
 
 from __future__ import annotations

@@ -92,16 +92,12 @@ def _escape_error_messages() -> Iterator[None]:
     except CLICK_EXCEPTION as error:
         error.message = escape_text(error.message)
         if type(error).__name__ == "MissingParameter" and error.param.metavar == "CONFIG":
-            error.message = _format_shipped_config_hint()
+            error.message = "`statmech configs` lists the shipped ones"
         if "No such command 'list'" in error.message:
             error.message += " `statmech configs` lists the configs that can be run."
+        if "unexpected extra argument" in error.message and "=" in error.message:
+            error.message += ". This command takes no keys: a folder of results contains its config."
         raise
-
-
-def _format_shipped_config_hint() -> str:
-    from statmech.config.config_files import list_shipped_configs
-
-    return f"`statmech configs` describes the shipped ones: {', '.join(list_shipped_configs())}"
 
 
 COMMAND_PANELS: dict[str, tuple[Callable[..., None], ...]] = {

@@ -51,7 +51,7 @@ def _list_installation_facts() -> list[tuple[str, str]]:
         ("devices", ", ".join(str(device) for device in jax.devices())),
         ("rules", ", ".join(RULES)),
         ("learners", ", ".join(LEARNERS)),
-        ("configs", f"{config_files.SHIPPED_CONFIG_FOLDER}: {', '.join(config_files.list_shipped_configs())}"),
+        ("configs", f"{config_files.SHIPPED_CONFIG_FOLDER} (`statmech configs` lists them)"),
         ("results", str(Path("results").absolute())),
     ]
 

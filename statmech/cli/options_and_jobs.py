@@ -100,8 +100,8 @@ StyleOption = Annotated[
     str | None,
     typer.Option(
         "--style",
-        metavar="page|pre|talk|phone",
-        help="pre: a column of 8.6 cm, 8 points; talk: large type; phone: one column.",
+        metavar="page|pre|talk",
+        help="pre: a column of 8.6 cm, 8 points; talk: large type.",
     ),
 ]
 ResidualsOption = Annotated[
@@ -155,11 +155,10 @@ ResultFolderArgument = Annotated[
 
 @dataclass(frozen=True)
 class ConfigOptions:
-    """A config with its overrides, and the folder of its results."""
+    """A config with its overrides."""
 
     config: ConfigArgument
     overrides: OverrideArguments = None
-    out: OutputFolderOption = None
     set_overrides: SetOption = None
 
     @property
@@ -170,8 +169,9 @@ class ConfigOptions:
 
 @dataclass(frozen=True)
 class ComputeOptions(ConfigOptions):
-    """A config whose results are computed unless they are already stored."""
+    """A config whose results are computed unless they are already stored in the folder `out`."""
 
+    out: OutputFolderOption = None
     fresh: FreshOption = False
     data_dir: DataFolderOption = None
 
@@ -222,7 +222,16 @@ class FigureOptions:
             autocompletion=complete_override,
         ),
     ] = None
-    out: OutputFolderOption = None
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            parser=parse_nonempty_path,
+            metavar="DIR",
+            help="Folder of the picture.",
+            show_default="folder of the results",
+        ),
+    ] = None
     set_overrides: SetOption = None
     formats: FormatsOption = None
     list_all: Annotated[bool, typer.Option("--list", help="List the published figures and stop.")] = False
@@ -306,11 +315,12 @@ def job_from_source(source: ConfigOptions, *, data: bool = False) -> Job:
     path = find_config(source.config)
     scenario = load(source.config, source.all_overrides, data=data, check=_find_named_figure_problems)
     figure = figures.choose_figure(scenario.figure, get_shipped_config_name(source.config), scenario.CHOICE)
-    folder = source.out or (path if path.is_dir() else Path("results") / path.stem)
+    out = source.out if isinstance(source, ComputeOptions) else None
+    folder = out or (path if path.is_dir() else Path("results") / path.stem)
     arguments = shlex.join([str(source.config), *source.all_overrides])
     command = "" if path.is_dir() else f"statmech run {arguments}"
-    out = f" --out {shlex.quote(str(source.out))}" if source.out else ""
-    return Job(path.absolute().stem, scenario, figure, folder, command, arguments + out)
+    out_option = f" --out {shlex.quote(str(out))}" if out else ""
+    return Job(path.absolute().stem, scenario, figure, folder, command, arguments + out_option)
 
 
 def _find_named_figure_problems(keys: dict[str, Any]) -> Iterator[Problem]:

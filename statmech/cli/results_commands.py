@@ -22,7 +22,6 @@ from statmech.cli.options_and_jobs import (
     DataFolderOption,
     FigureOptions,
     JsonOption,
-    OutputFolderOption,
     OverrideArguments,
     ResultFolderArgument,
     SetOption,
@@ -61,7 +60,7 @@ def figure(composed: FigureOptions) -> None:
 
     - `statmech figure --list`
     - `statmech figure results/ensemble figure=overlay`
-    - `statmech figure results/ensemble --style pre --residuals`
+    - `statmech figure results/ensemble --style pre --residuals --out paper`
     - `statmech figure results/ensemble --y eps_g,R --series rule`
     - `statmech figure results/svm results/minover results/bayes --y eps_g`
     """
@@ -87,11 +86,11 @@ def _draw_figure(composed: FigureOptions, config: str) -> None:
     changes = [argument for argument in further if "=" in argument]
     if len(configs) > 1:
         return _draw_combined_figure(composed, configs, changes)
-    job = job_from_source(ConfigOptions(config, changes, composed.out, composed.set_overrides))
+    job = job_from_source(ConfigOptions(config, changes, composed.set_overrides))
     results = run_steps.load_stored_results(job)
     if composed.figure_keys:
         results = replace(results, figure=_apply_figure_options(job, composed), command="")
-    run_steps.draw_results(results, composed.formats)
+    run_steps.draw_results(results, composed.formats, composed.out)
 
 
 def _apply_figure_options(job: Job, composed: FigureOptions) -> Composition:
@@ -109,7 +108,7 @@ def _draw_combined_figure(composed: FigureOptions, configs: list[str], changes: 
     from statmech.cli.options_and_jobs import job_from_source
     from statmech.keys.figure_key import read_figure_composition
 
-    jobs = [job_from_source(ConfigOptions(config, changes, None, composed.set_overrides)) for config in configs]
+    jobs = [job_from_source(ConfigOptions(config, changes, composed.set_overrides)) for config in configs]
     names = [job.folder.name for job in jobs]
     labels = names if len({*names}) == len(names) else [str(job.folder) for job in jobs]
     if len({*labels}) < len(labels):
@@ -263,7 +262,6 @@ def export(
         ),
     ],
     overrides: OverrideArguments = None,
-    out: OutputFolderOption = None,
     settings: SetOption = None,
 ) -> None:
     """Export stored results to a file for other programs.
@@ -274,9 +272,7 @@ def export(
     from statmech.cli.options_and_jobs import job_from_source
     from statmech.results.export_and_citations import write_export
 
-    write_export(
-        run_steps.load_stored_results(job_from_source(ConfigOptions(config, overrides, out, settings))), None, to
-    )
+    write_export(run_steps.load_stored_results(job_from_source(ConfigOptions(config, overrides, settings))), None, to)
     print(f"wrote {to}", file=sys.stderr)
 
 

@@ -328,8 +328,8 @@ def compare_and_draw(job: Job, theory: xr.Dataset | None, formats: frozenset[str
     draw_results(results, formats)
 
 
-def draw_results(results: Results, formats: frozenset[str] | None = None) -> None:
-    """Draw the results of a job into their folder in the given formats, by default in all formats.
+def draw_results(results: Results, formats: frozenset[str] | None = None, folder: Path | None = None) -> None:
+    """Draw the results of a job in the given formats, by default in all formats and into the folder of the results.
 
     Formats that the folder already has are drawn again: a picture of older results next to a new one would mislead. A
     figure with a film is drawn as GIF as well.
@@ -343,7 +343,7 @@ def draw_results(results: Results, formats: frozenset[str] | None = None) -> Non
     name, figure, reason = figures.draw_with_fallback(choice, results)
     if reason:
         print(f"{reason}; drawing {name}", file=sys.stderr)
-    stem = results.folder / name
+    stem = (folder or results.folder) / name
     pictures = _save_figure(figure, stem, formats)
     frames = figures.get_film_frames(name, results) if isinstance(choice, str) else None
     film = [] if frames is None else matplotlib_drawing.save_film(frames, stem)

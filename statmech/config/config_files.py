@@ -15,7 +15,6 @@ from statmech.errors import (
     ConfigError,
     Problem,
     ScenarioError,
-    format_option,
     format_unknown_name,
     make_unreadable_store_error,
     shorten_text,
@@ -112,10 +111,12 @@ def get_shipped_config_name(config: str | Path) -> str:
 
 
 def check_results_not_in_subfolders(folder: Path) -> None:
-    """Raise `ConfigError` if a folder has no results but some of its subfolders have.
+    """Raise `ConfigError` for a file, or for a folder without results if some of its subfolders have results.
 
     The message lists these subfolders.
     """
+    if folder.is_file():
+        raise ConfigError(f"{folder}: not a folder. Give the folder of its results, such as results/{folder.stem}")
     if folder.is_dir() and folder.suffix != ".zarr" and not _find_stores(folder) and _find_stores(folder, "*/"):
         raise ConfigError(f"{folder}: {_describe_missing_results(folder)}")
 
@@ -318,9 +319,9 @@ def _read_stored_attributes(folder: Path) -> Any:
     store = list_stores(folder / SIMULATION_STORE_NAME)[0]
     check_regular_files(store)
     if GROUP_METADATA_FILE in find_corrupted_files(store):
-        remedy = format_option(f", and the folder with --out {store.parent}")
         raise ConfigError(
-            f"{store}: its config is corrupted or missing ({GROUP_METADATA_FILE}). Give the config file instead{remedy}"
+            f"{store}: its config is corrupted or missing ({GROUP_METADATA_FILE}). Give the config file instead: "
+            f"`statmech run CONFIG --fresh --out {store.parent}`"
         )
     try:
         attributes = read_group_metadata(store)["attributes"]

@@ -406,8 +406,8 @@ def _convert_plugin_failures(subject: str, hint: str) -> Iterator[None]:
 def _make_tracing_hint(arrays: str, variable: str) -> str:
     """Return a hint on how to write functions of arrays for tracing by JAX."""
     instead = f"write step(-{variable}) for `if {variable} < 0`"
-    functions = f"get_array_module({variable}).tanh({variable}) for np.tanh({variable})"
-    return f"\n{arrays} are arrays, traced by JAX: {instead},\nand {functions}"
+    functions = f"get_array_module({variable}).minimum(-{variable}, 1) for min(-{variable}, 1), and .tanh for np.tanh"
+    return f"\n{arrays} are arrays, traced by JAX: {instead},\n{functions}"
 
 
 def _describe_wrong_derivative(activation: Activation) -> str | None:

@@ -368,7 +368,12 @@ class ConfigKeys(ScenarioDefaults, BaseModel):
                 concerned = [pair for pair in pairs if pair[0] in classes]
                 for name, value in pairs if is_axis(self.parameters[parameter]) or not concerned else concerned:
                     if problem := find_parameter_problem(choice, kinds, name, parameter, value):
-                        yield (parameter,), problem
+                        remedy = (
+                            f' Sweep {parameter} without "{name}", or give one value.'
+                            if concerned and name not in classes
+                            else ""
+                        )
+                        yield (parameter,), problem + remedy
                         break
 
     def _find_name_clashes(self) -> Iterator[Problem]:

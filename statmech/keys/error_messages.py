@@ -19,6 +19,7 @@ NUMBER_PATTERN = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 RANGE_PATTERN = re.compile(
     rf"\s*({NUMBER_PATTERN})\s*(?:\.\.\.?|:|-|to)\s*({NUMBER_PATTERN})(?:\s*(?:\.\.\.?|:)\s*({NUMBER_PATTERN}))?\s*"
 )
+MISSING_KEY_MESSAGE = "is missing, and has no default"
 MAX_RANGE_VALUES = 10_000  # text for a longer range is not converted
 
 
@@ -66,7 +67,7 @@ def _explain_error(error: Any, section: str, location: tuple[str | int, ...], ke
     if kind == "model_type":
         return f"must be a section with keys among {', '.join(keys)}, not {quote_value(error['input'])}"
     if kind == "missing":
-        return "is missing, and has no default"
+        return MISSING_KEY_MESSAGE
     if kind == "too_short":
         return "a list needs at least one value"
     if kind == "tuple_type":
@@ -110,7 +111,7 @@ def _explain_key_of_other_kinds(
             alone = [f"`{kind}`" for kind in kinds_with_key if "_" not in kind]
             together = [" and ".join(f"`{key}`" for key in kind.split("_")) for kind in kinds_with_key]
             configs = f"configs with {', '.join(alone or together)}"
-            subject = "it" if candidate == name else candidate
+            subject = "it" if candidate == name else f"it is written {candidate}, which"
             return f'"{name}" is not a key of this config: {subject} belongs to {configs}.'
     return ""
 

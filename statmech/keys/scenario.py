@@ -33,7 +33,7 @@ from statmech.errors import Problem, ScenarioError
 from statmech.inputs.input_distributions import INPUTS
 from statmech.keys.config_keys import ConfigKeys
 from statmech.keys.config_schema import list_section_keys, make_kind_schema
-from statmech.keys.error_messages import MAX_LISTED_PROBLEMS, explain_problems
+from statmech.keys.error_messages import MAX_LISTED_PROBLEMS, MISSING_KEY_MESSAGE, explain_problems
 from statmech.keys.figure_key import FIGURE_PART_KEYS
 from statmech.keys.sweep_grid import GenericCell, hash_identity, is_axis
 from statmech.parameters.schedules_and_controls import control_to_config
@@ -169,7 +169,10 @@ def find_all_problems(
 ) -> list[Problem]:
     """Find the problems of a scenario that pydantic reported, and problems among the remaining valid keys."""
     section_keys = list_section_keys(kind) | FIGURE_PART_KEYS
-    key_problems = explain_problems(validation_error, kind.list_keys(), section_keys, _list_keys_by_kind)
+    key_problems = [
+        (location, f"{sentence}{_list_required_choices(kind, location, sentence)}")
+        for location, sentence in explain_problems(validation_error, kind.list_keys(), section_keys, _list_keys_by_kind)
+    ]
     keys = {str(location[0]) for location, _ in key_problems if location}
     if keys & VALIDATION_BLOCKING_KEYS:
         return [*key_problems, *_find_problems_without_keys(kind, config, keys)]
@@ -181,6 +184,12 @@ def find_all_problems(
         if checked or validation_error.error_count() > MAX_LISTED_PROBLEMS
         else [*key_problems, *_find_valid_key_problems(kind, config, keys)]
     )
+
+
+def _list_required_choices(kind: type[ConfigKeys], location: tuple[str | int, ...], sentence: str) -> str:
+    """Return the possible names of a missing loss, rule, ..., for the end of a message, else an empty string."""
+    names = kind.choices().get(str(location[0]), {}) if location and sentence == MISSING_KEY_MESSAGE else {}
+    return f": one of {', '.join(names)}" if names else ""
 
 
 def _find_problems_without_keys(
