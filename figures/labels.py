@@ -253,7 +253,7 @@ def plain_from_latex(latex: str) -> str:
 
 def _plain_text_from_latex(latex: str) -> str:
     latex = latex.replace(r"\$", "\0")  # a dollar sign of the text
-    text = re.sub(r"\^\{?(-?\d+)\}?", lambda exponent: exponent[1].translate(SUPERSCRIPT_DIGITS), latex)
+    text = re.sub(r"\^\{?(-?\d+)\}?(?![\d.])", lambda exponent: exponent[1].translate(SUPERSCRIPT_DIGITS), latex)
     text = re.sub(r"\\sqrt\{(.*?)\}|\\sqrt ?(\w)", r"√\1\2", text)
     text = re.sub(r"\\hat (\w)", "\\1\N{COMBINING CIRCUMFLEX ACCENT}", text)
     text = re.sub(r"\\t?frac\{(.*?)\}\{(.*?)\}", r"\1/\2", text)
@@ -562,6 +562,8 @@ def format_values(scenario: AbstractScenario, name: str, value: Any) -> str:
     if len(items) > MAX_LISTED_VALUES and all(isinstance(item, int | float) for item in items):
         items = sorted(items)  # the values of parallel axes need not be ordered
     texts = [_format_single_value(scenario, name, item) for item in items]
+    if len(items) > 1:
+        texts = [text if text.endswith(")") or "= " not in text else f"({text})" for text in texts]
     return ", ".join(texts) if len(texts) <= MAX_LISTED_VALUES else f"{texts[0]} to {texts[-1]} ({len(texts)} values)"
 
 
@@ -573,8 +575,33 @@ def _format_single_value(scenario: AbstractScenario, name: str, value: Any) -> s
         return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
     if isinstance(value, dict) and isinstance(value.get("name"), str):  # a section that the user has named
         return str(value["name"])
+    if isinstance(value, float) and not value.is_integer():
+        return format_power_of_ten(f"{value:.4g}")
     text = format_power_of_ten(format_config_value(value))
     entries = [inner for inner in value.items() if inner[1] is not None] if isinstance(value, dict) else []
     if len(entries) == 1 and not isinstance(entries[0][1], dict) and not get_symbol(scenario, name).startswith("$"):
         return f"{entries[0][0]} {text}".replace("_", " ")
-    return text
+    return _format_section(dict(entries)) if len(entries) > 1 and {*value} != {"at", "is"} else text
+
+
+def _format_section(entries: dict[str, Any]) -> str:
+    r"""Format a section of a config, such as the start of a network, in words and without its matrices.
+
+    >>> _format_section({"Q": [[1, 0], [0, 1]], "v": 1, "output": "sign"}), _format_section({"power": -0.5, "at_1": 2})
+    ('$v$ = 1, output sign, matrix $Q$ of the config', '$2\\,t^{-0.5}$')
+    """
+    if {*entries} == {"power", "at_1"}:
+        return rf"${entries['at_1']:g}\,t^{{{entries['power']:g}}}$"
+    names = {name: f"${name}$" if len(name) == 1 else format_key_name(name) for name in entries}
+    matrices = [
+        names[name]
+        for name, value in entries.items()
+        if isinstance(value, list) and value and isinstance(value[0], list)
+    ]
+    texts = [
+        f"{names[name]}{' ' if isinstance(value, str) else ' = '}{format_config_value(value)}"
+        for name, value in entries.items()
+        if names[name] not in matrices
+    ]
+    noun = "matrix" if len(matrices) == 1 else "matrices"
+    return ", ".join([*texts, *([f"{noun} {', '.join(matrices)} of the config"] if matrices else [])])

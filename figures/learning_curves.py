@@ -11,8 +11,10 @@ from matplotlib.figure import Figure
 
 from figures.panels import make_figure
 from figures.style import BAND_OPACITY, CURVE_COLOURS, SMALL_FONT_SIZE, STYLE_SETTINGS, THEORY_COLOUR, set_log_ticks
+from statmech.learning_curve_report import take_error_roots
 
-ERROR_LABELS = {"eps_y": "error on fresh rows", "mse": "mean squared error on fresh rows"}
+ERROR_LABELS = {"eps_y": "error on fresh rows", "mse": "root mean squared error on fresh rows"}
+MIN_LOG_AXIS_RATIO = 5  # of the largest to the smallest error: below, a linear axis has more ticks
 
 
 def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
@@ -29,6 +31,7 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
     """
     name = "eps_y" if "eps_y" in curve else "mse"
     attributes = curve.attrs
+    curve, line = take_error_roots(curve), take_error_roots(line)
     with mpl.rc_context(STYLE_SETTINGS):
         figure, ax = make_figure(4.0, width=4.8)
         if f"{name}_low" in line:
@@ -50,13 +53,15 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
             _draw_points(
                 ax, curve.P, curve[f"{name}_fit"], curve[f"{name}_fit_error"], "s", "fits, with standard errors"
             )
-        if "rarer_fraction" in attributes:
-            label = "always the more frequent label"
-            ax.axhline(attributes["rarer_fraction"], color="0.5", linestyle="-.", linewidth=0.8, label=label)
+        constant_error = attributes["rarer_fraction"] if name == "eps_y" else attributes["target_variance"] ** 0.5
+        answer = "always the more frequent label" if name == "eps_y" else "always the mean of the target"
+        ax.axhline(constant_error, color="0.5", linestyle="-.", linewidth=0.8, label=answer)
         ax.axvline(attributes["rows"], color="0.5", linestyle=":", linewidth=0.8, label="rows of the table")
-        ax.set(xscale="log", yscale="log")
+        ax.set_xscale("log")
         set_log_ticks(ax.xaxis)
-        set_log_ticks(ax.yaxis)
+        if ax.get_ylim()[1] > MIN_LOG_AXIS_RATIO * line[name].min():
+            ax.set_yscale("log")
+            set_log_ticks(ax.yaxis)
         ax.set_xlabel("examples $P$")
         ax.set_ylabel(ERROR_LABELS[name])
         penalty = r"best $\lambda$" if attributes["lam"] == "best" else rf"$\lambda$ = {attributes['lam']}"

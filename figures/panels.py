@@ -517,7 +517,9 @@ def wrap_texts(
     shortest = len(labels.plain_from_latex(separator.join(given_texts))) // max(len(lines), 1)
     widths = (narrower for narrower in range(shortest, int(width)))
     balanced = (_distribute_texts(given_texts, separator, narrower) for narrower in widths)
-    return (separator.rstrip() + "\n").join(next((part for part in balanced if len(part) == len(lines)), lines))
+    lines = next((part for part in balanced if len(part) == len(lines)), lines)
+    words = [re.findall(r"(?:\$[^$]*\$|[^ $])+", line) for line in lines]  # a text may be wider than the figure
+    return (separator.rstrip() + "\n").join("\n".join(_distribute_texts(line, " ", width)) for line in words)
 
 
 def _distribute_texts(texts: Sequence[str], separator: str, width: float) -> list[str]:

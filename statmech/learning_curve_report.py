@@ -9,7 +9,7 @@ import xarray as xr
 
 from statmech.learning_curve import PENALTY_GRIDS
 
-ERROR_NAMES = {"eps_y": "error", "mse": "squared error"}  # eps_y: fraction of wrong labels; mse: mean squared residual
+ERROR_NAMES = {"eps_y": "error", "mse": "rms error"}  # eps_y: fraction of wrong labels; mse: mean squared residual
 LOG_GAIN_HALF_BAND_PER_DOUBLING = 0.075  # half-width of the 90 % band of ln(gain), per doubling of the examples
 STEEP_CURVE_DRIFT_THRESHOLD = (
     -0.3
@@ -20,7 +20,23 @@ USELESS_LEARNER_ERROR_RATIO, WEAK_LEARNER_ERROR_RATIO = (
 )  # error relative to always predicting the more frequent label
 MIN_RELIABLE_ROWS_PER_COLUMN = 10  # with fewer rows per column, theory alone is noisy
 MIN_EXTRAPOLATION_ROW_RATIO = 2  # rows per column required to predict errors beyond the table's rows
+PENALTY_JUMP_FACTOR = 10  # between neighbouring sizes: the error hardly depends on the penalty
 PENALTY_EDGE_FACTOR = 1.01  # factor: a best penalty this close to the ends of the tried penalties is at the edge
+
+
+def take_error_roots(curve: xr.Dataset) -> xr.Dataset:
+    """Replace mean squared errors by their roots, which have the unit of the target.
+
+    Parameters
+    ----------
+    curve
+        The result of `statmech.predict_learning_curve`. Fractions of wrong labels remain as they are.
+    """
+    squares = {name: np.sqrt(curve[name]) for name in curve if str(name).startswith("mse")}
+    for name in ("mse_measured", "mse_fit"):
+        if f"{name}_error" in squares:
+            squares[f"{name}_error"] = curve[f"{name}_error"] / (2 * squares[name])
+    return curve.assign(squares)
 
 
 def format_curve_report(curve: xr.Dataset) -> str:
@@ -32,6 +48,7 @@ def format_curve_report(curve: xr.Dataset) -> str:
         The result of `statmech.predict_learning_curve`.
     """
     name = "eps_y" if "eps_y" in curve else "mse"
+    curve = take_error_roots(curve)
     lines = [
         *_format_table_summary(curve),
         *_format_learner_summary(curve),
@@ -43,6 +60,10 @@ def format_curve_report(curve: xr.Dataset) -> str:
     return "\n".join([*lines, *_format_notes(curve, name), *_format_expected_gain(curve, name)])
 
 
+def _format_error(error: float) -> str:
+    return f"{error:,.0f}" if error >= 1000 else f"{error:.4g}"
+
+
 def _format_table_summary(curve: xr.Dataset) -> Iterator[str]:
     """Yield the report's lines about the table of a learning curve: rows, columns and target."""
     about = curve.attrs
@@ -52,6 +73,8 @@ def _format_table_summary(curve: xr.Dataset) -> Iterator[str]:
     target = f"; target: {about['target']}"
     if "rarer_label" in about:
         target = f"; labels: {about['target']}, {100 * about['rarer_fraction']:.2g} % are {about['rarer_label']}"
+    if "target_variance" in about:
+        target += f", standard deviation {_format_error(about['target_variance'] ** 0.5)}"
     yield f"{notes[0] if notes else plain}{constant}{target}"
     yield from (note for note in notes[1:])
 
@@ -150,11 +173,11 @@ def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
     """Yield the report's notes about useless learners, errors by class, extreme penalties and few rows."""
     about, has_labels = curve.attrs, name == "eps_y"
     error = float(curve[name].sel(P=about["rows"], method="nearest"))
-    constant_error = about["rarer_fraction" if has_labels else "target_variance"]
+    constant_error = about["rarer_fraction"] if has_labels else about["target_variance"] ** 0.5
     if error > WEAK_LEARNER_ERROR_RATIO * constant_error:
         better = "no" if error > USELESS_LEARNER_ERROR_RATIO * constant_error else "hardly"
         frequent = f"always answering the more frequent label errs on {constant_error:.4f}"
-        mean = f"always answering the mean of the target has the error {constant_error:.4g}"
+        mean = f"always answering the mean of the target has the error {_format_error(constant_error)}"
         yield f"note: {frequent if has_labels else mean}; this learner is {better} better."
     if has_labels and "class_errors" in about:
         first_error, second_error = about["class_errors"]
@@ -163,6 +186,8 @@ def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
         yield f"errors by class with all rows: {by_class}; their mean {(first_error + second_error) / 2:.4f}"
     if about["lam"] == "best" and (ends := _format_penalty_edge_note(curve, name)):
         yield ends
+    if about["lam"] == "best" and (np.abs(np.diff(np.log(curve.lam))) > np.log(PENALTY_JUMP_FACTOR)).any():
+        yield "note: the best penalty jumps between sizes, because the error hardly depends on it near its minimum."
     if about["rows"] < MIN_RELIABLE_ROWS_PER_COLUMN * about["columns"]:
         yield (
             f"note: {about['rows']:,} rows of {about['columns']:,} columns: fewer than ten rows per column, theory "
@@ -206,11 +231,11 @@ def _format_expected_gain(curve: xr.Dataset, name: str) -> Iterator[str]:
         return
     times, before, after = float(last.P / current.P), float(current[name]), float(last[name])
     gain = round(100 * (1 - after / before))
-    less, unit = ("fewer", "errors") if name == "eps_y" else ("less", "squared error")
+    less, unit = ("fewer", "errors") if name == "eps_y" else ("less", "error")
     change = f"{abs(gain)} % {less if gain >= 0 else 'more'} {unit}"
-    sentence = f"{times:.3g} times as many rows: {before:.4g} -> {after:.4g}, {change}"
+    sentence = f"{times:.3g} times as many rows: {_format_error(before)} -> {_format_error(after)}, {change}"
     if curve.attrs["verdict"] != "theory":
-        width = LOG_GAIN_HALF_BAND_PER_DOUBLING * np.log2(times)
+        width = LOG_GAIN_HALF_BAND_PER_DOUBLING * np.log2(times) * (1.0 if name == "eps_y" else 0.5)
         ends = [100 * (1 - after / before * np.exp(sign * width)) for sign in (1, -1)]
         sentence += f" (90 % band of this gain: {ends[0]:.0f} to {ends[1]:.0f} %)"
     yield sentence

@@ -155,3 +155,15 @@ def test_lighter_colours_of_the_same_kinds_could_not_be_seen():
     """The planted errors of the test above: orange, sky blue, lime and a light grey."""
     lime, grey = mpl.colormaps["viridis"](0.9), mpl.colormaps["Greys_r"](0.65)
     assert not any(has_line_contrast(colour, "#ffffff") for colour in ("#E69F00", "#56B4E9", lime, grey))
+
+
+def test_a_note_wider_than_a_figure_is_wrapped_between_words():
+    from matplotlib.figure import Figure
+
+    from figures.panels import wrap_texts
+
+    note = "all points of a panel use the same data sets and the same $N$ = 500, and deviate together"
+    lines = wrap_texts(Figure(figsize=(3.4, 2)), [note, "lines: theory"], "; ").splitlines()
+    assert len(lines) > 2
+    assert max(map(len, lines)) < 60
+    assert " ".join(lines) == f"{note}; lines: theory"

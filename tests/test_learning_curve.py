@@ -281,7 +281,27 @@ def test_a_learner_of_inputs_without_information_is_compared_with_the_mean_of_th
     rng = np.random.default_rng(0)
     curve = statmech.predict_learning_curve(rng.normal(size=(200, 5)), rng.normal(3, 2, 200), P=[50, 200])
     assert curve.target_variance == pytest.approx(4, rel=0.3)
-    assert "the mean of the target has the error" in format_curve_report(curve)
+    report = format_curve_report(curve)
+    deviation = f"{float(curve.target_variance) ** 0.5:.4g}"
+    assert f"target: a number, standard deviation {deviation}" in report
+    assert f"the mean of the target has the error {deviation}; this learner is no better" in report
+    root = float(curve.mse.sel(P=200)) ** 0.5  # in the unit of the target
+    assert f"{root:.4f}" in report
+
+
+def test_a_jump_of_the_best_penalty_is_explained():
+    X, y = cluster_table(4, 240, 4, 0.5, 0.3)
+    curve = statmech.predict_learning_curve(X, y, P=[50, 240])
+    jumping = curve.assign(lam=0 * curve.lam + [1.0, 100.0])
+    flat = curve.assign(lam=0 * curve.lam + 1.0)
+    assert "the best penalty jumps" in format_curve_report(jumping)
+    assert "the best penalty jumps" not in format_curve_report(flat)
+
+
+def test_an_empty_target_is_named(tmp_path):
+    (tmp_path / "table.csv").write_text("a,b,notes\n" + "1,2,\n" * 30)
+    with pytest.raises(statmech.ConfigError, match='the target, column "notes", is empty'):
+        statmech.predict_learning_curve(tmp_path / "table.csv", "-1")
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -167,11 +167,14 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
     scenario = Scenario(rule=["hebb", "perceptron"], N=20, t=[1, 2], seeds=2)
     page = paged(saved(tmp_path / "mine", simulate.run(scenario), theory.solve(scenario)))
     head = " ".join(page.words[: page.words.index("Provenance")].split())
-    assert re.search(r"Online ensemble: mine \d{4}-\d\d-\d\d · N = 20 · K = 1 · seeds = 2 · statmech", head)
+    assert re.search(r"Online ensemble mine · \d{4}-\d\d-\d\d · N = 20 · K = 1 · seeds = 2 · statmech", head)
     stated = [attrs["aria-label"] for _, attrs in page.elements if attrs.get("role") == "img"]
     named = [scenario.get_equation(name) for name in scenario.rule]
     assert set(stated) >= {*scenario.displayed_equations, *named}
     assert "gram" not in " ".join(page.pres)
+    titled = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, figure={"y": "R", "title": "The cosine."})
+    page = paged(saved(tmp_path / "titled", simulate.run(titled), theory.solve(titled)))
+    assert "The cosine titled · " in " ".join(page.words.split())
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import figures
 from figures import curves
 from figures.interactive.typeface import FONT_STACK, MONOSPACE_FONT_STACK, make_font_css
 from figures.labels import format_control_with_arrows, get_symbol, html_from_latex, kind_label, plain_from_latex
@@ -172,7 +173,15 @@ def render_page(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(REPORT_TEMPLATE).render(**_collect_texts(results), **parts)
+    title = _make_title(results, picture)
+    return environment.get_template(REPORT_TEMPLATE).render(**_collect_texts(results), title=title, **parts)
+
+
+def _make_title(results: Results, picture: dict[str, Any] | None) -> str:
+    """Return the title of the figure, or the kind of scenario if the figure has no title of its own."""
+    if picture and picture["shows"] not in ("", figures.OVERLAY_DESCRIPTION):
+        return str(picture["shows"]).rstrip(".")
+    return results.scenario.TITLE[:1].upper() + results.scenario.TITLE[1:]
 
 
 def use_mathematical_signs(text: str) -> str:
@@ -215,7 +224,6 @@ def _collect_texts(results: Results) -> dict[str, Any]:
     keys = get_citation_keys(scenario)
     return {
         "name": results.name,
-        "title": scenario.TITLE[:1].upper() + scenario.TITLE[1:],
         "summary": _summarise_results(results),
         "sizes": _get_dimensions_and_seeds(scenario),
         "status": results.status,
@@ -238,7 +246,8 @@ def format_table(table: Table, results: Results) -> Table:
     from markupsafe import Markup
 
     scenario = results.scenario
-    variables = curves.distinguish_symbols({**scenario.theory_only_variables, **scenario.variables})
+    described, headings = scenario.theory_only_variables | scenario.variables, {col.heading for col in table.columns}
+    variables = curves.distinguish_symbols({name: described[name] for name in described if name in headings})
 
     def format_heading(column: TableColumn) -> TableColumn:
         symbol = get_symbol(scenario, column.heading) if column.key else column.heading
@@ -324,23 +333,22 @@ def _draw_figure(results: Results) -> tuple[dict[str, Any] | None, str | Composi
     """
     from markupsafe import Markup
 
-    import figures
     from figures import captions
 
     if not results.complete:
         return None, ""
     try:
         choice = _choose_figure(results)
-        name, drawn_figure, _ = figures.draw_with_fallback(choice, results)
+        name, drawn_figure, reason = figures.draw_with_fallback(choice, results)
         with use_medium("phone"):
             phone_figure = figures.draw_with_fallback(choice, results).figure
-        captioned = choice if isinstance(choice, Composition) else name
+        captioned = name if reason or isinstance(choice, str) else choice
     except ConfigError as failure:
         return {"name": "", "shows": "", "caption": f"No figure: {failure}", "source": ""}, ""
     picture = {
         "name": name,
-        "shows": choice.title
-        if isinstance(choice, Composition)
+        "shows": captioned.title
+        if isinstance(captioned, Composition)
         else figures.list_figures(results.scenario.CHOICE).get(name, ""),
         "caption": Markup(
             re.sub("`([^`]*)`", r"<code>\1</code>", html_from_latex(captions.make_caption(results, captioned)))
@@ -359,7 +367,6 @@ def _make_picture_source(figure: Figure) -> str:
 
 def _choose_figure(results: Results) -> str | Composition:
     """Choose the figure named in the config, or a figure already drawn in the folder."""
-    import figures
 
     choice = results.scenario.CHOICE
     drawn_names = [name for name in figures.list_figures(choice) if (_get_folder(results) / f"{name}.svg").is_file()]

@@ -92,6 +92,9 @@ def encode_columns(
     if target is not None:
         name = resolve_column_name(target, frame.columns)
         missing = frame[name].isna()
+        if missing.all():
+            option = format_option("--target COLUMN", "y")
+            raise ConfigError(f"the target, column {quote_value(name)}, is empty: name another one with {option}")
         if missing.any():
             notes.append(f"{_format_count(int(missing.sum()), 'row')} without a target left out")
             frame = frame[~missing]
