@@ -170,6 +170,8 @@ def _make_result_notes(results: Results) -> Iterator[str]:
         yield HOLLOW_POINTS_NOTE
     if results.theory is not None and curves.has_run_bands(results.scenario):
         yield describe_bands(results)
+    if results.complete and (reason := results.scenario.expected_deviation_reason):
+        yield reason.replace("1/sqrt(N)", r"$1/\sqrt{N}$")
 
 
 def describe_bands(results: Results) -> str:

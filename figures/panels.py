@@ -656,7 +656,7 @@ def _set_round_ticks(ax: Axes) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         if isinstance(axis.get_major_locator(), AutoLocator):
             is_integer = any(label in axis.get_label_text() for label in INTEGER_AXIS_LABELS)
-            axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=is_integer))
+            axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=is_integer, min_n_ticks=3))
 
 
 def get_panels(figure: Figure) -> list[Axes]:
