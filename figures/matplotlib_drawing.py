@@ -197,13 +197,12 @@ def draw_right_legend(
     notes: Sequence[str],
     definitions: Sequence[str] = (),
 ) -> None:
-    """Draw the legend of a single panel, to its right, and the definitions of symbols below the panel."""
+    """Draw the legend of a single panel, to its right, and the notes and definitions of symbols below the panel."""
     labels = [*(entry.label for entry in curve_entries), *(entry.label.replace(" (", "\n(") for entry in mark_entries)]
-    note = textwrap.fill("; ".join(notes), MAX_TEXT_LINE_LETTERS // 3)
     handles = [make_handle(entry) for entry in (*curve_entries, *mark_entries)]
-    figure.legend(handles, labels, loc="outside right upper", title=note or None)
-    if definitions:
-        text = panels.reserve_definition_lines(figure, definitions)
+    figure.legend(handles, labels, loc="outside right upper")
+    if texts := [*notes, *definitions]:
+        text = panels.reserve_definition_lines(figure, texts)
         figure.supxlabel(text, fontsize=mpl.rcParams["legend.fontsize"], color=panels.NOTE_COLOUR)
 
 

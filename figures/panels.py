@@ -549,8 +549,9 @@ def draw_legend_below(
 
     The note and the definitions of symbols are written above its entries.
     """
-    defined = reserve_definition_lines(figure, definitions)
-    wrapped_note = wrap_texts(figure, note.split("; "), "; ", MAX_NOTE_LINE_LETTERS)
+    text = wrap_texts(figure, [*note.split("; "), *definitions], "; ", MAX_NOTE_LINE_LETTERS)
+    num_lines = len(text.splitlines()) - bool(note)
+    figure.set_figheight(figure.get_figheight() + get_medium().size_factor * DEFINITION_LINE_HEIGHT * num_lines)
     max_letters = max((len(labels.plain_from_latex(str(key.get_label()))) for key in legend_handles), default=0)
     max_columns = max(
         1, min(MAX_LEGEND_COLUMNS, int(MAX_LEGEND_LETTERS * get_relative_letters_per_line(figure)) // (max_letters + 6))
@@ -567,7 +568,7 @@ def draw_legend_below(
         handles=[key for column in zip(*rows, strict=True) for key in column],  # a legend is filled by columns
         loc="outside lower center",
         ncols=max(len(rows[0]), 1),
-        title="\n".join(filter(None, (wrapped_note, defined))) or None,
+        title=text or None,
     )
 
 
@@ -694,7 +695,7 @@ def _write_legend_note(figure: Figure, results: Results, points: str | None, lin
     lower_legend: Any = figure.legends[-1] if figure.legends else figure.legend(handles=[], loc="outside lower center")
     existing_note = lower_legend.get_title().get_text()
     texts = _explain_marks(results, points, lines, legend_text + existing_note)
-    texts += re.split(r"; |;?\n", existing_note)
+    texts += re.split(r"; |;\n", re.sub(r"(?<!;)\n", " ", existing_note))  # a long text has several lines
     lower_legend.set_title(wrap_texts(figure, texts, "; ", MAX_NOTE_LINE_LETTERS))
     lower_legend.get_title().set(color=NOTE_COLOUR, multialignment="center")
 

@@ -167,3 +167,19 @@ def test_a_note_wider_than_a_figure_is_wrapped_between_words():
     assert len(lines) > 2
     assert max(map(len, lines)) < 60
     assert " ".join(lines) == f"{note}; lines: theory"
+
+
+def test_a_long_note_stays_whole_below_a_single_panel_and_in_one_column():
+    import figures
+    from figures.style import use_medium
+    from statmech import Scenario, run
+    from statmech.keys.figure_key import Composition
+
+    note = "all points of this panel use the same data sets, and they deviate together from their theory"
+    results = run(Scenario(rule=["hebb", "perceptron"], N=20, t=[1, 2], seeds=2))
+    wide = figures.compose(results, Composition(y="R", note=note))
+    with use_medium("phone"):
+        narrow = figures.compose(results, Composition(y="R", note=note))
+    assert wide.legends[-1].get_title().get_text() == ""
+    texts = [wide.get_supxlabel(), narrow.legends[-1].get_title().get_text()]
+    assert [note + ";" in " ".join(text.split()) for text in texts] == [True, True]

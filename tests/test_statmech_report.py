@@ -175,6 +175,8 @@ def test_a_page_begins_with_title_date_sizes_and_equations(tmp_path):
     titled = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, figure={"y": "R", "title": "The cosine."})
     page = paged(saved(tmp_path / "titled", simulate.run(titled), theory.solve(titled)))
     assert "The cosine titled · " in " ".join(page.words.split())
+    assert "times at which order parameters are recorded" in page.words
+    assert "recorded, increasing" not in page.words
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from figures.description import FigureDescription, LegendEntry, PanelDescription
 from figures.interactive.axes_and_theme import ChartTheme
 from figures.interactive.chart import Chart
 from figures.interactive.swatches import make_swatch
-from figures.labels import get_symbol, get_usual_abscissa_key, html_from_latex, plain_from_latex
+from figures.labels import DEFINITION_END_PATTERN, get_symbol, get_usual_abscissa_key, html_from_latex, plain_from_latex
 from figures.overlay import describe_figure
 from figures.style import THEORY_COLOUR
 from statmech.keys.figure_key import Composition
@@ -207,7 +207,10 @@ def _get_explanations(results: Results, variables: dict[str, Variable]) -> list[
         for name in series.get_axis_coordinates(either, axis)
         if name in either.coords
     ]
+    definitions = {name: DEFINITION_END_PATTERN.split(either[name].attrs["long_name"])[0] for name in names}
     meanings = [
-        (html_from_latex(get_symbol(results.scenario, name)), either[name].attrs["long_name"]) for name in names
+        (html_from_latex(get_symbol(results.scenario, name)), definition)
+        for name, definition in definitions.items()
+        if definition != name
     ]
     return meanings + [(html_from_latex(variable.symbol), variable.long_name) for variable in variables.values()]
