@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from figures.panels import make_figure
 from figures.style import BAND_OPACITY, CURVE_COLOURS, SMALL_FONT_SIZE, STYLE_SETTINGS, THEORY_COLOUR, set_log_ticks
-from statmech.learning_curve_report import take_error_roots
+from statmech.numerics.statistics import take_mean_square_roots
 
 ERROR_LABELS = {"eps_y": "error on fresh rows", "mse": "root mean squared error on fresh rows"}
-MIN_LOG_AXIS_RATIO = 5  # of the largest to the smallest error: below, a linear axis has more ticks
+MIN_LOG_AXIS_RATIO = 5  # largest over smallest error: a linear axis has more ticks at smaller ratios
 
 
 def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
@@ -31,7 +31,7 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
     """
     name = "eps_y" if "eps_y" in curve else "mse"
     attributes = curve.attrs
-    curve, line = take_error_roots(curve), take_error_roots(line)
+    curve, line = (take_mean_square_roots(part, "mse") for part in (curve, line))
     with mpl.rc_context(STYLE_SETTINGS):
         figure, ax = make_figure(4.0, width=4.8)
         if f"{name}_low" in line:

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from statmech.learning_curve import PENALTY_GRIDS
+from statmech.numerics.statistics import take_mean_square_roots
 
 ERROR_NAMES = {"eps_y": "error", "mse": "rms error"}  # eps_y: fraction of wrong labels; mse: mean squared residual
 LOG_GAIN_HALF_BAND_PER_DOUBLING = 0.075  # half-width of the 90 % band of ln(gain), per doubling of the examples
@@ -24,21 +25,6 @@ PENALTY_JUMP_FACTOR = 10  # between neighbouring sizes: the error hardly depends
 PENALTY_EDGE_FACTOR = 1.01  # factor: a best penalty this close to the ends of the tried penalties is at the edge
 
 
-def take_error_roots(curve: xr.Dataset) -> xr.Dataset:
-    """Replace mean squared errors by their roots, which have the unit of the target.
-
-    Parameters
-    ----------
-    curve
-        The result of `statmech.predict_learning_curve`. Fractions of wrong labels remain as they are.
-    """
-    squares = {name: np.sqrt(curve[name]) for name in curve if str(name).startswith("mse")}
-    for name in ("mse_measured", "mse_fit"):
-        if f"{name}_error" in squares:
-            squares[f"{name}_error"] = curve[f"{name}_error"] / (2 * squares[name])
-    return curve.assign(squares)
-
-
 def format_curve_report(curve: xr.Dataset) -> str:
     """Format the report of a learning curve: table, learner, errors, verdict and expected gain.
 
@@ -48,7 +34,7 @@ def format_curve_report(curve: xr.Dataset) -> str:
         The result of `statmech.predict_learning_curve`.
     """
     name = "eps_y" if "eps_y" in curve else "mse"
-    curve = take_error_roots(curve)
+    curve = take_mean_square_roots(curve, "mse")
     lines = [
         *_format_table_summary(curve),
         *_format_learner_summary(curve),

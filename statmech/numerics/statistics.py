@@ -47,6 +47,31 @@ NUM_GAUSSIAN_SAMPLES = 400  # gives the number of independent values to about 5 
 MAX_SAMPLED_SEEDS = 64  # with more seeds, Student's distribution is close to normal
 
 
+def take_mean_square_roots(dataset: xr.Dataset, prefix: str) -> xr.Dataset:
+    """Replace mean squares, and the standard errors of measured mean squares, by the roots and their standard errors.
+
+    Parameters
+    ----------
+    dataset
+        Variables NAME, and NAME_error for the standard error of NAME.
+    prefix
+        The beginning of the names of mean squares. All other variables remain as they are.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> roots = take_mean_square_roots(xr.Dataset({"mse": 4.0, "mse_error": 0.4, "lam": 4.0}), "mse")
+    >>> {name: float(roots[name]) for name in roots}
+    {'mse': 2.0, 'mse_error': 0.1, 'lam': 4.0}
+    """
+    squares = {str(name): part for name, part in dataset.items() if str(name).startswith(prefix)}
+    roots = {name: np.sqrt(part) for name, part in squares.items()}
+    for name, part in squares.items():
+        if (square := name.removesuffix("_error")) != name:
+            roots[name] = part / (2 * roots[square])
+    return dataset.assign(roots)
+
+
 def standard_error(values: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     r"""Return the standard error of the mean, :math:`s/\sqrt n` with :math:`s^2 = \sum_i (x_i - \bar x)^2 / (n - 1)`.
 
