@@ -367,23 +367,20 @@ def label_positions(dataset: xr.Dataset, axis: str, label_value: Callable[[str, 
 
 
 def make_curve(
+    results: Results,
     name: str,
-    label: str,
-    simulation: xr.Dataset | None,
-    theory: xr.Dataset | None,
-    lines: xr.Dataset | None = None,
-    *,
     x: str,
+    label: str = "",
     level_names: Sequence[str] = (),
     single_runs: bool = False,
+    has_band: bool = True,
 ) -> Curve:
-    """Return the curve of one variable along x, from datasets without other axes.
+    """Return the curve of one variable along x, from results without other axes.
 
-    The line of theory is taken from the dense `lines` if they contain the variable.
+    The line of theory is taken from the dense lines if they contain the variable.
     """
-    either = simulation if simulation is not None else theory
-    assert either is not None
-    x_values = get_axis_values(either, x)
+    simulation, theory, lines = results.simulation, results.theory, results.lines
+    x_values = get_axis_values(results.either, x)
     result = Curve(label, x_values)
     if simulation is not None and name in simulation:
         mean, error = (np.atleast_1d(part.values) for part in compute_mean_and_error(simulation[name]))
@@ -393,13 +390,13 @@ def make_curve(
         result = replace(result, mean=mean, error=error, theory_at_x=expected, runs=runs)
     source = lines if lines is not None and name in lines else theory
     if source is not None and name in source:
-        source_x = get_axis_values(source, x) if source is lines else x_values
+        source_x = x_values if source is theory else get_axis_values(source, x)
         level_arrays = [source[level] for level in level_names if level in source]
         result = replace(
             result,
             theory_x=source_x,
             theory=_broadcast_theory(source[name], source_x),
-            band=_compute_band(name, source, source_x),
+            band=_compute_band(name, source, source_x) if has_band else None,
             reference_levels=tuple((level.long_name, _broadcast_theory(level, source_x)) for level in level_arrays),
         )
     return result

@@ -452,9 +452,10 @@ def _describe_curve(
     levels = variable.reference_variables if part.in_browser else ()
     if variable.bound and not part.in_browser:  # between the values of x, a bound on an integer has steps
         selection = replace(selection, lines=None)
-    curve, x_error = _make_curve(part, selection, name, levels, single_runs), None
+    has_band = curves.has_run_bands(part.results.scenario)
+    curve, x_error = curves.make_curve(selection, name, part.x, "", levels, single_runs, has_band), None
     if part.x_variable:
-        curve, x_error = _make_plane_curve(curve, _make_curve(part, selection, part.x_variable))
+        curve, x_error = _make_plane_curve(curve, curves.make_curve(selection, part.x_variable, part.x, has_band=False))
     if has_names:  # no line, because nothing lies between two names
         style = replace(style, line=style.line and {**style.line, "linestyle": "none"})
         curve = replace(curve, x=np.arange(curve.x.size), theory_x=np.arange(curve.x.size))
@@ -466,23 +467,6 @@ def _describe_curve(
     ):
         style = replace(style, line={**style.line, "drawstyle": "steps-post"})
     return DrawnCurve(curve, style, filled_mask=_get_filled_mask(part, selection), x_error=x_error)
-
-
-def _make_curve(
-    part: ArrangedResults, selection: Results, name: str, level_names: Sequence[str] = (), single_runs: bool = False
-) -> Curve:
-    """Return the curve of a variable, with a band of one run where theory has corrections of order 1/N."""
-    curve = curves.make_curve(
-        name,
-        "",
-        selection.simulation,
-        selection.theory,
-        selection.lines,
-        x=part.x,
-        level_names=level_names,
-        single_runs=single_runs,
-    )
-    return curve if curves.has_run_bands(part.results.scenario) else replace(curve, band=None)
 
 
 def _has_names_along_x(part: ArrangedResults, selection: Results) -> bool:
@@ -553,7 +537,7 @@ def _fit_power_law(
     part: ArrangedResults, selection: Results, name: str, drawn_curve: DrawnCurve, title: str
 ) -> tuple[DrawnLine, LegendEntry] | None:
     """Fit a power law to simulation, or else to theory, and return its line and its legend entry."""
-    curve = curves.make_curve(name, "", None, selection.theory, selection.lines, x=part.x)
+    curve = curves.make_curve(selection, name, part.x)
     theory_points = None if curve.theory is None or curve.theory_x is None else (curve.theory_x, curve.theory[None])
     x = curves.get_axis_values(selection.either, part.x)
     runs = selection.simulation[name] if selection.simulation is not None and name in selection.simulation else None

@@ -307,7 +307,7 @@ def _make_single_curve(results: Results, name: str, label: str, x: str) -> serie
     parts = (results.simulation, results.theory, results.lines)
     single = {dim for part in parts if part is not None for dim, size in part.sizes.items() if size == 1}
     results = series.select_position(results, {str(dim): 0 for dim in single - {x, "seed"}})
-    return series.make_curve(name, label, results.simulation, results.theory, results.lines, x=x)
+    return series.make_curve(results, name, x, label)
 
 
 def draw_curve(

@@ -670,9 +670,9 @@ def test_no_band_is_drawn_where_terms_beyond_order_1_over_n_are_not_small():
     pytest.importorskip("bokeh")
     noisy = Scenario(rule="adatron", flip=0.1, N=100, t=[1, 2, 5, 20], corrections=True)
     solved = Results(noisy, None, theory.solve(noisy))
-    low, high = curves.make_curve("length", "", None, solved.theory, x="t").band
+    low, high = curves.make_curve(solved, "length", "t").band
     assert np.isfinite(low).tolist() == np.isfinite(high).tolist() == [True, True, True, False]
-    assert np.isfinite(curves.make_curve("eps_g", "", None, solved.theory, x="t").band).all()
+    assert np.isfinite(curves.make_curve(solved, "eps_g", "t").band).all()
     said = "none where terms beyond order 1/N are not small"
     assert said in legends.describe_bands(solved)
     assert said in legend_of_explorer(solved, "t")

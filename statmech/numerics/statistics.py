@@ -65,7 +65,7 @@ def take_mean_square_roots(dataset: xr.Dataset, prefix: str) -> xr.Dataset:
     {'mse': 2.0, 'mse_error': 0.1, 'lam': 4.0}
     """
     squares = {str(name): part for name, part in dataset.items() if str(name).startswith(prefix)}
-    roots = {name: np.sqrt(part) for name, part in squares.items()}
+    roots = {name: part**0.5 for name, part in squares.items()}
     for name, part in squares.items():
         if (square := name.removesuffix("_error")) != name:
             roots[name] = part / (2 * roots[square])
