@@ -406,7 +406,7 @@ def test_zeros_on_a_logarithmic_axis_are_marked_at_its_foot_and_bars_to_zero_lea
     [foot] = [line for line in ax.lines if line.get_marker() == "v"]
     assert foot.get_xdata() == [0.5]
     assert ax.get_ylim()[0] > 0.01
-    assert matplotlib_drawing.ZEROS_NOTE in figure.legends[0].get_title().get_text()
+    assert matplotlib_drawing.ZEROS_NOTE in figure.get_supxlabel()
 
 
 def test_a_derived_variable_of_folds_has_their_standard_error_and_separate_samples_that_of_seeds(data_folder):

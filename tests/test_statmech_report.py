@@ -242,7 +242,7 @@ def test_the_command_writes_to_the_given_path(whole, tmp_path, monkeypatch, caps
     assert called(monkeypatch, "report", str(whole / "theory.zarr"), "--out", str(file)) == 0
     assert f"wrote {file}" in capsys.readouterr().err
     assert [path.name for path in file.parent.iterdir()] == ["mine.html"]
-    assert "<h1>Online ensemble: whole</h1>" in file.read_text()
+    assert "<h1>Online ensemble</h1>" in file.read_text()
 
 
 def nothing(folder: Path) -> list[str]:

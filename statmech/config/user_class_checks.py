@@ -406,8 +406,10 @@ def _convert_plugin_failures(subject: str, hint: str) -> Iterator[None]:
 def _make_tracing_hint(arrays: str, variable: str) -> str:
     """Return a hint on how to write functions of arrays for tracing by JAX."""
     instead = f"write step(-{variable}) for `if {variable} < 0`"
-    functions = f"get_array_module({variable}).minimum(-{variable}, 1) for min(-{variable}, 1), and .tanh for np.tanh"
-    return f"\n{arrays} are arrays, traced by JAX: {instead},\n{functions}"
+    module = f"get_array_module({variable})"
+    functions = f"{module}.tanh({variable}) for np.tanh({variable})"
+    minima = f"{module}.minimum(-{variable}, 1) for min(-{variable}, 1)"
+    return f"\n{arrays} are arrays, traced by JAX: {instead},\n{functions}, and {minima}"
 
 
 def _describe_wrong_derivative(activation: Activation) -> str | None:
