@@ -45,6 +45,11 @@ class FittedExponent(NamedTuple):
     y: np.ndarray
 
     @property
+    def num_digits(self) -> int:
+        """The number of digits after the point that the error allows, or 2 without an error."""
+        return max(0, 1 - int(np.floor(np.log10(self.error)))) if self.error > 0 else 2
+
+    @property
     def text_with_error(self) -> str:
         """The exponent with its error in units of the last digit.
 
@@ -53,10 +58,8 @@ class FittedExponent(NamedTuple):
         >>> [exponent.text_with_error for exponent in exponents]
         ['-0.988(13)', '0.50']
         """
-        if not self.error > 0:
-            return f"{self.value:.2f}"
-        digits = max(0, 1 - int(np.floor(np.log10(self.error))))
-        return f"{self.value:.{digits}f}({round(self.error * 10**digits)})"
+        text = f"{self.value:.{self.num_digits}f}"
+        return f"{text}({round(self.error * 10**self.num_digits)})" if self.error > 0 else text
 
 
 def fit_exponent(x: np.ndarray, run_values: np.ndarray, min_x: float = 0.0) -> FittedExponent | None:

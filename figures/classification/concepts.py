@@ -280,7 +280,7 @@ def draw_codons(simulation: xr.Dataset, theory: None) -> Figure:
         _outline_codons(ax, simulation.sizes["position"])
         ax.set(xlabel="position of the first base", title=_format_discount_title(simulation.sel(discount=discount)))
     panels[0].set_ylabel("position of the second base")
-    figure.colorbar(image, ax=panels, label="mean sum of weights $|w|$", shrink=0.9)
+    figure.colorbar(image, ax=panels, label="mean sum of weights $|w|$ (square-root scale)", shrink=0.9, pad=0.02)
     set_heading(
         figure,
         [find_data_source(str(simulation.data.item())).title_with_stand_in_mark, describe_size_and_runs(simulation)],

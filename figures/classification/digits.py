@@ -12,7 +12,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from figures.curves import compute_mean_and_error
-from figures.panels import draw_legend_below, make_figure
+from figures.labels import describe_size_and_runs
+from figures.panels import draw_legend_below, make_figure, set_heading
 from figures.published_figure import PublishedFigure
 from figures.style import CURVE_COLOURS, JOINING_LINE_STYLE, PAGE_WIDTH, SMALL_FONT_SIZE, get_curve_style, set_log_ticks
 from simulate.classification.cross_validation import fit_fold, make_folds
@@ -26,9 +27,8 @@ FEATURE_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ fi
 
 FEATURE_COUNTS_BY_PHASE = {"prediction": "features_evaluated", "learning": "features_learning"}
 TARGET_LABEL_ROOM = 0.85  # factor on the left limit, for the labels of target rates
-TARGET_RATE_NOTE = (
-    r"bars: standard errors over folds; $\epsilon_d$: target rate of decision errors, which decreases to the right"
-)
+TARGET_RATE_NOTE = r"$\epsilon_d$: target rate of decision errors"
+JOINED_NOTE = "bars: standard errors over folds; thin lines join points"
 
 
 def draw_digits(simulation: xr.Dataset, theory: None) -> Figure:
@@ -48,7 +48,9 @@ def draw_digits(simulation: xr.Dataset, theory: None) -> Figure:
     set_log_ticks(axes[0, 0].yaxis)
     for ax in axes[-1]:
         ax.set_xlabel("features evaluated per example")
-    draw_legend_below(figure, axes[0, 0].get_legend_handles_labels()[0], columns=3, note=TARGET_RATE_NOTE)
+    rates = ", ".join(f"{rate:g}" for rate in simulation.error_rate.values[simulation.budget.values == 0][::-1])
+    note = f"{JOINED_NOTE}; {TARGET_RATE_NOTE}, {rates} from left to right"
+    draw_legend_below(figure, axes[0, 0].get_legend_handles_labels()[0], columns=3, note=note)
     return figure
 
 
@@ -72,8 +74,8 @@ digits = PublishedFigure(
         r"Error on held-out examples against the number of features evaluated per example, (left) in prediction and "
         r"(right) in learning, per example and pass. Colours and markers: order in which the Attentive Perceptron "
         r"evaluates features; the target rate $\epsilon_d$ of decision errors decreases from the labelled value to the "
-        r"right. Black crosses: a perceptron that learns and predicts with a fixed number of features, drawn at "
-        r"random. Thin grey lines guide the eye."
+        r"right. Black triangles: a perceptron that learns and predicts with a fixed number of features, drawn at "
+        r"random. Thin lines join points."
     ),
 )
 
@@ -98,7 +100,9 @@ IMAGE_COLUMNS, IMAGE_SPACING = (
     2 * DRAWN_EXAMPLES_PER_CLASS,
     (1.12, 1.3),
 )  # two classes; horizontal and vertical steps between images
-DIGITS_ATTENTION_NOTE = "easy: stopped early; hard: never stopped; below the digits: pixels evaluated"
+DIGITS_ATTENTION_NOTE = (
+    "easy: stopped early; hard: never stopped; below the digits: number of pixels evaluated; on grey: not evaluated"
+)
 NUM_FEATURE_COUNT_BINS = 16
 PIXEL_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
 EXAMPLE_LINE_STYLES: dict[str, dict[str, Any]] = {
@@ -135,7 +139,9 @@ def draw_digits_attention(simulation: xr.Dataset, theory: None) -> Figure:
         _draw_feature_count_histogram(axes[2], parts)
     handles = [pair for ax in axes[::2] for pair in zip(*ax.get_legend_handles_labels(), strict=True)]
     keys, texts = zip(*handles, strict=True)
-    figure.legend(keys, texts, loc="outside lower center", ncols=4, title=DIGITS_ATTENTION_NOTE)
+    set_heading(figure, [rf"$\epsilon_d$ = {cells[0].classifier.error_rate:g}", describe_size_and_runs(simulation)])
+    note = f"{DIGITS_ATTENTION_NOTE}; {TARGET_RATE_NOTE}"
+    figure.legend(keys, texts, loc="outside lower center", ncols=4, title=note)
     return figure
 
 

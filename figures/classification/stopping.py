@@ -35,10 +35,11 @@ BOUNDARY_GREYS = ("0", "0.45", "0.3", "0.6")
 def draw_attention(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw errors and features against t and against the target, with the plain perceptron dotted.
 
-    Above, for one boundary: eps_g and the fraction of features evaluated so far against t, and eps_g over the error of
-    a plain perceptron that has evaluated as many features. Below, for all boundaries: errors and features at the last
-    time against the target error rate. Decision errors of labelled margins may exceed the target: the label makes their
-    features dependent, and the variance that sets the level is then too small.
+    Above, for one boundary: eps_g over the error of a plain perceptron after as many examples, the fraction of features
+    evaluated so far, and eps_g over the error of a plain perceptron that has evaluated as many features. Below, for all
+    boundaries: errors and features at the last time against the target error rate. Decision errors of labelled margins
+    may exceed the target: the label makes their features dependent, and the variance that sets the level is then too
+    small.
     """
     simulation, theory = (part.sel(t=part.t > 0) for part in (simulation, theory))
     figure, (above, below) = make_figure(5.2, 2, 3)
@@ -47,7 +48,7 @@ def draw_attention(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     boundaries = _draw_against_target_rate(below, simulation, theory, plain)
     figure.set_layout_engine("constrained", w_pad=0.08)
     boundary_label = BOUNDARIES[str(theory.attention.values[0])].label
-    note = f"(a) to (c): {boundary_label}; {TARGET_NOTE}; {PLAIN_NOTE}"
+    note = f"(a) to (c): {boundary_label}; deviations are correlated; {TARGET_NOTE}; {PLAIN_NOTE}"
     return add_title_and_legend(figure, simulation, [*deltas, *boundaries], columns=5, note=note)
 
 
@@ -56,12 +57,13 @@ attention = PublishedFigure(
     axes=("attention", "error_rate"),
     caption=(
         r"Online learning with the Attentive Perceptron; points: simulation, lines: theory. (a) to (c) One boundary "
-        r"and several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$; fraction of the "
-        r"features evaluated so far; $\epsilon_g$ relative to a plain perceptron that has evaluated the same number of "
-        r"features. (d) to (f) Quantities at the last time against $\epsilon_d$: $\epsilon_g$ relative to the plain "
-        r"perceptron after the same number of examples; fraction of the features and decision errors since the "
-        r"second-to-last recorded time. All $\epsilon_d$ and boundaries learn the same examples, so that their "
-        r"deviations from theory are correlated. Triangles at the bottom: no run had a decision error."
+        r"and several target rates $\epsilon_d$ of decision errors: generalization error $\epsilon_g$ relative to a "
+        r"plain perceptron after the same number of examples; fraction of the features evaluated so far; $\epsilon_g$ "
+        r"relative to a plain perceptron that has evaluated the same number of features. (d) to (f) Quantities at the "
+        r"last time against $\epsilon_d$: $\epsilon_g$ relative to the plain perceptron after the same number of "
+        r"examples; fraction of the features and decision errors since the second-to-last recorded time. All "
+        r"$\epsilon_d$ and boundaries learn the same examples, so that their deviations from theory are correlated. "
+        r"Triangles at the bottom: no run had a decision error."
     ),
 )
 
@@ -91,25 +93,28 @@ class PlainPerceptronErrorCurve:
 def _draw_against_time(
     axes: Any, simulation: xr.Dataset, theory: xr.Dataset, plain_error: PlainPerceptronErrorCurve
 ) -> list[Line2D]:
-    """Draw eps_g and the features evaluated so far against t, and relative eps_g at equal work."""
+    """Draw relative eps_g and the features evaluated so far against t, and relative eps_g at equal work."""
     error, fraction_axes, gain_axes = axes
     lines = solve_dense_theory(theory, "t", attention=str(theory.attention.values[0]))
     parts = (simulation.isel(attention=0), theory.isel(attention=0), lines)
     runs, solved_theory, lines = (
-        part.assign(seen=part.work / part.t, gained=part.eps_g / plain_error(part.work)).sel(t=part.t > 0)
+        part.assign(
+            seen=part.work / part.t, slow=part.eps_g / plain_error(part.t), gained=part.eps_g / plain_error(part.work)
+        ).sel(t=part.t > 0)
         for part in parts
     )
     results = combine_with_lines(runs, solved_theory, lines)
     palette = make_shades(lines.sizes["error_rate"])
-    keys = draw_panel(error, results, "t", "eps_g", "error_rate", log="xy", palette=palette)
+    keys = draw_panel(error, results, "t", "slow", "error_rate", log="x", palette=palette)
     draw_panel(fraction_axes, results, "t", "seen", "error_rate", log="x", palette=palette)
     for index, key in enumerate(keys):
         line, rate_runs = lines.isel(error_rate=index), runs.isel(error_rate=index)
         gain_axes.plot(line.work, line.gained, color=key.get_color())
         draw_seed_means(gain_axes, rate_runs.work.mean("seed"), rate_runs.gained, index, color=key.get_color())
-    keys += error.plot(lines.t, plain_error(lines.t), label="plain perceptron", **PLAIN_STYLE)
+    keys.append(error.axhline(1, label="plain perceptron", **PLAIN_STYLE))
     gain_axes.axhline(1, **PLAIN_STYLE)
     set_log_axes(gain_axes, "x")
+    error.set(title="at equal $t$", ylabel=ERROR_RATIO_LABEL)
     fraction_axes.set(title="up to $t$", ylabel=FEATURE_FRACTION_LABEL, ylim=(0, 1.05))
     gain_axes.set(title="at equal work", xlabel="work (features $/\\,N^2$)", ylabel=ERROR_RATIO_LABEL)
     return keys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def draw_batch_perceptron(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Draw the training error at one alpha and the epochs until separation, one colour per flip fraction."""
     last = float(theory.alpha[-1])
     parts, (figure, (error, time)) = [part.sel(alpha=last) for part in (simulation, theory)], make_figure(2.9, 1, 2)
-    results = as_results(*parts)  # dense theory lines are too inaccurate for such small errors
+    results = replace(as_results(*parts), lines=_interpolate_over_epochs(parts[1]))  # dense theory is too inaccurate
     keys = draw_panel(error, results, "epochs", "eps_t", "flip", log="xy", label=rf"$\epsilon_t$ at $\alpha={last:g}$")
     draw_guide(error, y=SEPARATION_ERROR_THRESHOLD)
     text_style = GUIDE_TEXT_STYLE | {"xycoords": error.get_yaxis_transform()}
@@ -118,6 +119,14 @@ def draw_batch_perceptron(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     time.set(xlabel=r"$\alpha$ ($P$ / $N$)", ylabel=rf"epochs until $\epsilon_t={SEPARATION_ERROR_THRESHOLD:g}$")
     add_panel_letters(error, time)
     return add_title_and_legend(figure, results, keys, "loss", note=SEPARABLE_NOTE)
+
+
+def _interpolate_over_epochs(theory: xr.Dataset) -> xr.Dataset:
+    """Interpolate the training error of theory between the recorded epochs, in logarithms."""
+    logs = np.log(theory.eps_t.transpose("epochs", ...).where(theory.eps_t > 0))
+    grid = np.geomspace(theory.epochs.values[0], theory.epochs.values[-1], SEPARATION_LINE_POINTS)
+    values = np.exp(PchipInterpolator(np.log(theory.epochs.values), logs.values)(np.log(grid)))
+    return xr.Dataset({"eps_t": (logs.dims, values)}, {"flip": theory.flip, "epochs": grid})
 
 
 batch_perceptron = PublishedFigure(

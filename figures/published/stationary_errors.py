@@ -37,7 +37,7 @@ from theory.networks import stationary_states
 
 RULE_DRIFT_DECAY_KEYS = ("rule", "drift", "decay")
 RULE_DRIFT_DECAY_AXIS = "_".join(RULE_DRIFT_DECAY_KEYS)
-MIN_DRIFT, DRIFT_LINE_POINTS = 1e-4, 25
+MIN_DRIFT, DRIFT_LINE_POINTS = 1e-3, 25
 SUITABLE_DECAYS_BY_RULE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bayes": (r"decay $\delta$", lambda drift: drift),
     "hebb": (r"decay $\sqrt{\delta^2+4\delta/\pi}$", lambda drift: np.sqrt(drift**2 + 4 * drift / np.pi)),
@@ -49,7 +49,7 @@ SMALL_DRIFT_ASYMPTOTES = {  # amplitude, inverse exponent, vertical alignment of
     "hebb": (0.4237772081, 4, "bottom"),
 }
 ASYMPTOTE_STYLE: dict[str, Any] = {"color": "0.5", "linewidth": 0.6}
-EQUAL_ERRORS_NOTE = "dotted: equal errors of Hebbian rule and perceptron"
+EQUAL_ERRORS_NOTE = "dotted: equal errors of Hebbian rule and perceptron; $t$: steps / $N$"
 RULES_WITH_CROSSING_ERRORS = ("hebb", "perceptron")  # the better rule depends on the drift
 
 

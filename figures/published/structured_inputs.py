@@ -33,7 +33,8 @@ from theory.solutions import solve_line
 TEACHER_PART_POINTS = 121
 BEST_PENALTY_TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
 TEACHER_FRACTION_NOTE = (
-    r"$T$: fraction of the teacher in the directions of larger variance; $\sigma$: noise of the outputs"
+    r"$T$: fraction of the teacher in the directions of larger variance; $\sigma$: noise of the outputs; "
+    r"(b): square-root scale"
 )
 
 
@@ -102,7 +103,7 @@ def _draw_best_penalty_curve(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -
     ax.set_yscale("function", functions=(np.sqrt, np.square))
     ax.set(ylim=(0, None), yticks=BEST_PENALTY_TICKS, xlabel="alignment of the teacher $T$")
     ax.yaxis.set_major_formatter("{x:g}")
-    ax.set_ylabel("best penalty\n(square-root scale)")
+    ax.set_ylabel(r"best penalty $\lambda$")
 
 
 WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)

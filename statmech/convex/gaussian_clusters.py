@@ -31,10 +31,8 @@ class GaussianClusters:
 
     label: ClassVar = "Gaussian clusters"
     equation: ClassVar = r"P(\mathbf x\,|\,y) = N(y s_y\sqrt{N}\,\mathbf d, \Sigma)"
-    distance: float = parameter(2.0, "distance between the centres of two clusters", symbol=r"$\Delta$", above=0)
-    positives: float = parameter(
-        0.5, "fraction of the examples in the cluster of label +1", symbol=r"$\pi_+$", above=0, below=1
-    )
+    distance: float = parameter(2.0, "distance between the cluster centres", symbol=r"$\Delta$", above=0)
+    positives: float = parameter(0.5, "fraction of examples with label +1", symbol=r"$\pi_+$", above=0, below=1)
 
     def combine_with_modes(self, modes: Modes | None) -> TwoClusters:
         """Return the two clusters, with the modes of structured inputs as their common covariance.

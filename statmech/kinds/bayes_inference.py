@@ -34,10 +34,8 @@ INFERENCE_STEP_VARIABLES = {
 INFERENCE_THEORY_VARIABLES = {
     "free_entropy": Variable((), "free entropy per weight of the state that is reached", r"$\phi$"),
     "q_bayes": Variable((), "overlap of the state of the largest free entropy", r"$q_\mathrm{Bayes}$"),
-    "alpha_it": Variable(
-        (), "alpha from which the Bayes-optimal estimate recovers the teacher", r"$\alpha_\mathrm{IT}$"
-    ),
-    "alpha_alg": Variable((), "alpha from which message passing reaches that estimate", r"$\alpha_\mathrm{alg}$"),
+    "alpha_it": Variable((), "threshold for Bayes-optimal recovery of the teacher", r"$\alpha_\mathrm{IT}$"),
+    "alpha_alg": Variable((), "threshold for recovery by message passing", r"$\alpha_\mathrm{alg}$"),
 }
 
 

@@ -99,7 +99,7 @@ FIT_VARIABLES = {
 FIT_THEORY_VARIABLES = {
     "residual": Variable((), "residual of the equations", "residual", role="diagnostic"),
     "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),
-    "alpha_c": Variable((), "alpha below which examples can be separated", r"$\alpha_c$"),
+    "alpha_c": Variable((), "threshold below which examples can be separated", r"$\alpha_c$"),
 }
 
 
