@@ -43,7 +43,7 @@ PANEL = {
     "minover_updates": 1,
     "noise_optimal": 1,
     "attention": 2,
-    "batches": 1,
+    "batches": 2,
     "digits_theta": 2,
     "bagging": 2,
 }
@@ -88,8 +88,8 @@ def gallery() -> str:
 
 
 def of_results(folder: Path) -> Figure:
-    """The figure of stored results."""
-    shown: Figure = statmech.draw(statmech.load_results(folder))
+    """The figure of stored results, as the shipped config of this name describes it."""
+    shown: Figure = statmech.draw(statmech.load_results(folder), figure=folder.name)
     return shown
 
 

@@ -54,6 +54,7 @@ TITLE_AND_LEGEND_HEIGHT = 0.9  # inches for title and legend
 WIDTHS_BY_NAME = {"page": PAGE_WIDTH, "column": COLUMN_WIDTH, "wide column": 1.4 * COLUMN_WIDTH}
 MAX_RIGHT_ENTRY_LETTERS = 32  # longer entries would leave too little width for the panel
 MAX_TEXT_LINE_LETTERS = 125  # per line, for a figure as wide as a page
+BAR_SHIFT = 0.012  # fraction of the range of x
 ZEROS_NOTE = "triangles at the foot: 0"
 SINGLE_RUN_STYLE: dict[str, Any] = {"linewidth": 0.4, "alpha": 0.5, "gid": NO_LEGEND_GID}
 NOUNS_BY_ENTRY_KIND = {"points": "points", "line": "lines"}  # bands have a note of their own
@@ -110,7 +111,7 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
     x_values = {x for curve in panel.curves for x in curve.curve.x} if "x" in panel.log else set()
     if len(x_values) == 1 and (x := x_values.pop()) > 0:  # Matplotlib would choose two equal limits
         ax.set_xlim(x / 2, 2 * x)
-    for curve in panel.curves:
+    for curve in _separate_overlapping_bars(panel):
         _draw_curve(ax, curve, panel.log)
     for line in panel.lines:
         _draw_line(ax, line)
@@ -122,6 +123,20 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
         ax.set(**{f"{axis}lim": (low, high)})
     panels.set_log_axes(ax, panel.log)
     ax.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
+
+
+def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
+    """Move joined points of two curves apart along x if most of their error bars overlap."""
+    joined = [curve for curve in panel.curves if curve.style.points.get("linestyle") == "-"]
+    if len(panel.curves) != 2 or len(joined) != 2 or joined[0].curve.error is None or joined[1].curve.error is None:
+        return panel.curves
+    (x, first, first_error), (_, second, second_error) = ((c.curve.x, c.curve.mean, c.curve.error) for c in joined)
+    if np.mean(np.abs(first - second) < first_error + second_error) <= 1 / 2:
+        return panel.curves
+    u = np.log(x) if "x" in panel.log else x
+    shifted = [u + sign * BAR_SHIFT * np.ptp(u) for sign in (-1, 1)]
+    positions = [np.exp(part) if "x" in panel.log else part for part in shifted]
+    return [replace(c, curve=replace(c.curve, x=part)) for c, part in zip(joined, positions, strict=True)]
 
 
 def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
