@@ -126,12 +126,12 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
 
 
 def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
-    """Move joined points of two curves apart along x if most of their error bars overlap."""
+    """Move joined points of two curves apart along x if half of them lie within the error bars of the others."""
     joined = [curve for curve in panel.curves if curve.style.points.get("linestyle") == "-"]
     if len(panel.curves) != 2 or len(joined) != 2 or joined[0].curve.error is None or joined[1].curve.error is None:
         return panel.curves
     (x, first, first_error), (_, second, second_error) = ((c.curve.x, c.curve.mean, c.curve.error) for c in joined)
-    if np.mean(np.abs(first - second) < first_error + second_error) <= 1 / 2:
+    if np.mean(np.abs(first - second) < np.maximum(first_error, second_error)) < 1 / 2:
         return panel.curves
     u = np.log(x) if "x" in panel.log else x
     shifted = [u + sign * BAR_SHIFT * np.ptp(u) for sign in (-1, 1)]

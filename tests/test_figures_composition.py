@@ -377,6 +377,21 @@ def test_points_are_joined_nested_replaced_by_runs_or_accompanied_by_runs_of_a_g
     np.testing.assert_allclose(crosses.get_ydata(), mean)
 
 
+def test_joined_points_of_two_curves_move_apart_only_if_their_error_bars_overlap(losses):
+    runs = losses.simulation
+
+    def positions(distance):
+        offset = distance * (runs.loss == "hinge")
+        results = Results(losses.scenario, runs.assign(eps_g=runs.eps_g.isel(loss=0, drop=True) + offset), None)
+        axes = figures.compose(results, Composition(y="eps_g", series="loss", join=True)).axes
+        return np.array([line.get_xdata() for line in points(axes[0])])
+
+    near, far = positions(1e-9), positions(10.0)
+    np.testing.assert_array_equal(far[0], far[1])
+    assert (near[0] < far[0]).all()
+    assert (near[1] > far[1]).all()
+
+
 def test_a_value_has_one_colour_in_all_panels_and_no_marker_of_a_variable():
     swept = computed(StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[5, 20, 50], seeds=2))
 
