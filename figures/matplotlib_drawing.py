@@ -126,7 +126,7 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
 
 
 def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
-    """Move joined points of two curves apart along x if the error bars of half the pairs contain both points."""
+    """Shift the joined points of two curves along x if half the pairs lie within an error bar."""
     joined = [curve for curve in panel.curves if curve.style.points.get("linestyle") == "-"]
     if len(panel.curves) != 2 or len(joined) != 2 or joined[0].curve.error is None or joined[1].curve.error is None:
         return panel.curves
