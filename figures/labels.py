@@ -183,7 +183,7 @@ def make_value_labeller(scenario: AbstractScenario, in_browser: bool = False) ->
             key = unicode_from_latex(key) or format_key_name(name)
         if not isinstance(value, str):
             number = re.sub("^-", "\N{MINUS SIGN}", format_power_of_ten(f"{value:,g}"))
-            if not (has_symbol or in_browser):
+            if not has_symbol:
                 return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
             return format_key_value(key, number)
         text = kind_label(scenario.choices().get(name, {}), value)

@@ -8,14 +8,17 @@ import shutil
 
 import simulate
 from figures.explorer import computation, settings
+from figures.explorer.live_scenario import SIMULATION_TIME_LIMIT_OPTIONS
 from figures.explorer.page import choose_opening_page, complete_view, named
 from statmech.config import config_files
 from statmech.kinds.selection_and_vocabulary import scenario_from
+from statmech.stores.sweep_cost import estimate_cost
 
 CONFIGS = (
     *("ensemble", "double_descent", "plateau", "clusters", "early_stopping", "forgetting", "stopping"),
-    *("generations", "moving_teacher", "replay"),
+    *("generations", "moving_teacher", "replay", "binary_perceptron", "hitting_times"),
 )
+NUM_SEEDS_OF_SLOW_PAGES = 8  # the page does not simulate all their seeds unasked
 
 
 def list_entry_scenarios():
@@ -33,7 +36,13 @@ def list_entry_scenarios():
 
 def simulate_first_runs(scenario):
     """Return the runs that the page of a scenario stores."""
-    return simulate.run(scenario.model_copy(update={"seeds": min(computation.NUM_PREVIEW_SEEDS, scenario.seeds)}))
+    is_slow = estimate_cost(scenario).seconds > SIMULATION_TIME_LIMIT_OPTIONS["a minute"]
+    number = NUM_SEEDS_OF_SLOW_PAGES if is_slow else computation.NUM_PREVIEW_SEEDS
+    runs = simulate.run(scenario.model_copy(update={"seeds": min(number, scenario.seeds)}))
+    if "step" not in runs.dims:
+        return runs
+    last = runs.step == runs.step[-1]  # the step that the page opens with
+    return runs.assign({key: values.where(last) for key, values in runs.items() if values.dtype == "float64"})
 
 
 def main():

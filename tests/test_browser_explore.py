@@ -388,7 +388,9 @@ class TestOnOnePage:
         for R, q in zip(whole["x"], whole["theory"], strict=True):
             assert (np.diff(R) > 0).all()
             assert (np.asarray(q) >= np.square(R) - 1e-9).all()
-        page.get_by_role("slider", name="at t").press("Home")  # no line is shown for a moment only, which a test may miss
+        page.get_by_role("slider", name="at t").press(
+            "Home"
+        )  # no line is shown for a moment only, which a test may miss
         shown(page, "q", lambda it: it["theory"] and len(it["theory"][0]) == 1)
         page.get_by_role("button", name="▶").click()
         played = shown(page, "q", lambda it: it["theory"] and it["x"][0][-1] == whole["x"][0][-1])

@@ -16,7 +16,7 @@ import panel_material_ui as pmui
 
 from figures import curves
 from figures.curves import Layout
-from figures.explorer.sliders import MENU_STYLE, STOP_SLIDER_STYLE
+from figures.explorer.sliders import MENU_STYLE, STOP_SLIDER_STYLE, move_slider
 from figures.labels import key_label, kind_label, make_value_labeller
 from statmech.results.results import Results
 
@@ -93,6 +93,13 @@ class StoredResultsControls:
             slider.visible = axis in self.layout.single_position_axes and self.whole.either.sizes[axis] > 1
         self.shown()
 
+    def move_last_slider(self, num_steps: int) -> str:
+        """Move the first visible slider, and return its label."""
+        visible = [slider for slider in self.sliders.values() if slider.visible and hasattr(slider, "step")]
+        for slider in visible[:1]:
+            move_slider(slider, num_steps)
+        return f"← {visible[0].label} →" if visible else ""
+
     def close(self) -> None:
         """Do nothing, as nothing runs in the background."""
 
@@ -105,7 +112,7 @@ class StoredResultsControls:
         number = np.issubdtype(values.dtype, np.number)
         kind = pmui.DiscreteSlider if number and len(options) > 1 else pmui.Select
         style = STOP_SLIDER_STYLE if kind is pmui.DiscreteSlider else MENU_STYLE
-        return kind(label=self._get_axis_title(axis), options=options, value=len(values) - 1 if number else 0, **style)
+        return kind(label=self._get_axis_title(axis), options=options, value=len(values) // 2 if number else 0, **style)
 
     def _get_axis_title(self, axis: str) -> str:
         """Return the labels of the keys that vary along an axis."""

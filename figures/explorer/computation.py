@@ -135,7 +135,7 @@ class BackgroundSimulator:
             self._report_if_newest(token, None, f"simulating {seeds}: {num_done / total:.0%}")
 
         seeds = f"{scenario.seeds} seed{'s' * (scenario.seeds > 1)}"
-        self._report_if_newest(token, None, f"simulating {seeds}")
+        self._report_if_newest(token, None, f"simulating {seeds}: 0%")
         simulation = run(scenario, progress, partial(self._check_newest, token))
         self._report_if_newest(token, simulation, f"simulated {seeds}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 DRAG_DEBOUNCE_MILLISECONDS = 1  # Panel's default of 50 would be a visible delay
 DRAG_END_DELAY_MILLISECONDS = 300  # a drag ends after this time without a step
+MAX_NARROW_FIELD_LETTERS = 16
 NUM_PROMINENT_CONTROLS = 4  # always visible, with at least two sliders
 NUM_EARLIER_TIME_SLIDER_STEPS = 100  # for times before the end of the x axis
 MAX_SMOOTH_LINE_SOLVING_SECONDS = 1.5  # limits the time for solving theory on a fine grid after a drag
@@ -64,7 +65,7 @@ class ScenarioControls:
     """The controls of one kind of scenario.
 
     `on_results()` is called at every step of a drag, `on_settled()` at its end, and `message(severity, text)` with
-    errors and progress. `row` and `strip` hold the controls that are always visible, `further_controls` those that one
+    errors and progress. `row` holds the controls that are always visible, `further_controls` those that one
     button shows, and `more` those in the drawer. `functions` holds the values of keys whose functions of time menus
     offer.
     """
@@ -122,7 +123,11 @@ class ScenarioControls:
         self.curves_key = pmui.Select(label="curves", options=curves, value=several, **MENU_STYLE)
         text = format_value_line(self.listed_curves[1])
         self.values = pmui.TextInput(
-            label=self._get_values_title(several), value=text, visible=bool(several), **MENU_STYLE
+            label=self._get_values_title(several),
+            value=text,
+            visible=bool(several),
+            styles=_get_field_style(text),
+            **MENU_STYLE,
         )
         self.sliders: dict[str, Any] = {}
         for name in settings.list_slider_keys(kind_name):  # sliders of earlier times need the slider of the last time
@@ -153,9 +158,9 @@ class ScenarioControls:
         self.curves_key.param.watch(lambda event: self._fill_curve_values_field(), "value")
         self.simulate_anyway.on_click(lambda event: self._simulate_all_seeds())
         self.x.param.watch(lambda event: self._change_abscissa(), "value")
-        self.strip = [*self.player.parts, self.simulate_anyway]
         self.row, self.further_controls = self._arrange_controls()
         self.more = [self.seeds, self.longest, self.more_keys]
+        self.seeds.margin = 10
         self._retitle_and_hide_sliders()
 
     def _arrange_controls(self) -> tuple[list[Any], list[Any]]:
@@ -172,6 +177,7 @@ class ScenarioControls:
             key=lambda name: (name == self.x_key, [*settings.PROMINENT_KEYS, name].index(name)),
         )
         row += [self.sliders[name] for name in names[: max(2, NUM_PROMINENT_CONTROLS - num_menus)]]
+        row.append(self.player.controls)
         further = [self.curves_key, *forms, *self.sliders.values()]
         return row, [*(widget for widget in further if widget not in row), self.band]
 
@@ -210,8 +216,7 @@ class ScenarioControls:
         self.background.stop()
         self.simulate_anyway.visible = False
         self.player.offer_times(*self._list_recorded_times())
-        if self.simulation is not None:
-            self.message("progress", f"{self.simulation.sizes['seed']} stored seeds")
+        self.message("progress", "" if self.simulation is None else f"{self.simulation.sizes['seed']} stored seeds")
         if theory is not None or self.simulation is not None:
             self.shown()
 
@@ -558,10 +563,15 @@ class ScenarioControls:
             )
         if self.values.value == values_text:
             self.update()
-        self.values.param.update(label=self._get_values_title(name), visible=bool(name), value=values_text)
+        self.values.param.update(
+            label=self._get_values_title(name),
+            visible=bool(name),
+            value=values_text,
+            styles=_get_field_style(values_text),
+        )
 
     def _get_values_title(self, name: str) -> str:
-        return f"values of {settings.get_slider_label(self.choice, name)}" if name else ""
+        return settings.get_slider_label(self.choice, name) if name else ""
 
     def _list_curve_keys(self, listed_key: str) -> list[str]:
         """Return the keys whose values can be curves: keys with sliders, and the key with listed values."""
@@ -569,15 +579,12 @@ class ScenarioControls:
         names = [name for name in possible if not settings.is_recorded_key(self.choice, name)]
         return [*dict.fromkeys([*names, *([listed_key] if listed_key else [])])]
 
-    def describe_key_values(self, name: str) -> str:
-        """Describe the values of a key and the control that changes them."""
-        value, title = self.given[name], settings.get_slider_label(self.choice, name)
-        values_text = format_value_line(value if isinstance(value, list) else [value])
-        has_control = name in self.sliders or any(menu.key == name for menu in self.menus if menu.menu.visible)
-        control_hint = f"with the control {title}" if has_control else "under other keys, in the drawer"
-        if name == self.curves_key.value:
-            control_hint = f"in the field {self.values.label}"
-        return f"{title} = {values_text} (choose others {control_hint})"
+    def describe_other_keys(self, names: Iterable[str]) -> str:
+        """Describe those of the keys that only the field of other keys changes, or return an empty string."""
+        menus = {menu.key for menu in self.menus if menu.menu.visible}
+        hidden = [name for name in names if name not in {*self.sliders, *self.controls, *menus, self.curves_key.value}]
+        values = ", ".join(f"{name} = {format_value_line([self.given[name]])}".replace("= -", "= −") for name in hidden)
+        return f"One case of the config: {values} (set others under other keys, in the drawer)" if hidden else ""
 
     def move_last_slider(self, num_steps: int) -> str:
         """Move the last used (or else the first) slider, and return its label and value."""
@@ -586,7 +593,7 @@ class ScenarioControls:
             self.last_moved_slider
             if self.last_moved_slider in visible_sliders
             else self.player.slider
-            if self.player.slider.visible
+            if self.player.controls.visible
             else visible_sliders[0]
         )
         sliders.move_slider(slider, num_steps)
@@ -594,6 +601,11 @@ class ScenarioControls:
 
     def _is_default_axis_recorded(self) -> bool:
         return settings.is_recorded_key(self.choice, get_kinds()[self.choice].USUAL_X_KEY)
+
+
+def _get_field_style(text: str) -> dict[str, str]:
+    """Return the style of a field in the grid of controls, which is wide for a long text."""
+    return {"grid-column": "span 2"} if len(text) > MAX_NARROW_FIELD_LETTERS else {}
 
 
 def _format_duration(seconds: float) -> str:

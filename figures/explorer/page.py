@@ -70,6 +70,8 @@ class KeyListener(JSComponent):
       model.on("after_render", () => {
         const area = el.getRootNode().host.getRootNode().querySelector(".charts")
         if (area) new ResizeObserver(() => { model.size = [area.clientWidth, area.clientHeight] }).observe(area)
+        const page = window.Bokeh.documents.flatMap(doc => doc.roots()).find(root => root.class_name === "Page")
+        if (page && matchMedia("(prefers-color-scheme: dark)").matches) page.data.dark_theme = true
       })
       document.addEventListener("keydown", event => {
         if (!model.listening || !KEYS.includes(event.key)) return
@@ -84,14 +86,17 @@ class KeyListener(JSComponent):
 
 NAMED_EQUATION_LATEX = r"\begin{array}{l}\text{%s:}\\ %s\end{array}"
 EQUATION_CSS = {"overflow-x": "auto", "max-width": "100%", "font-size": "90%"}
-EQUATION_PANE_OPTIONS: dict[str, Any] = {"renderer": "mathjax", "styles": EQUATION_CSS, "margin": (2, 4)}
+EQUATION_PANE_OPTIONS: dict[str, Any] = {"renderer": "mathjax", "styles": EQUATION_CSS, "margin": (2, 16)}
 COPY_TEXT_JS = "navigator.clipboard.writeText(text.value)"
 COPY_LINK_JS = "navigator.clipboard.writeText(location.origin + location.pathname + '?' + text.value)"
 # Panel's Location adds an entry to the browser's history at each change, and its page ignores the back button
 UPDATE_ADDRESS_JS = "history.replaceState(null, '', '?' + cb_obj.value)"
 NOTEBOOK_CHART_HEIGHT_PIXELS = 460  # height of the charts in a notebook
 NO_PRESET_LABEL = "(as chosen)"
-HEADER_TEXT_COLOUR = "rgba(255, 255, 255, 0.85)"
+HEADER_TEXT_COLOUR, HEADER_GAP_PIXELS = "rgba(255, 255, 255, 0.85)", 24
+DRAWER_STYLE = {  # the drawer is above the header, and needs no space for it
+    "MuiDrawer": {"styleOverrides": {"paper": {"&.sidebar > .MuiToolbar-root": {"min-height": "8px", "height": "8px"}}}}
+}
 HEADER_MENU_STYLE = {  # menus on the coloured bar
     "& .MuiOutlinedInput-root": {"color": "white !important"},
     "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{HEADER_TEXT_COLOUR} !important"},
@@ -104,14 +109,16 @@ NOTICE_STYLE = {
 }  # compact, so that a notice takes one line
 STATUS_BAR_MIN_HEIGHT = "48px"  # room for two lines of text, so that a second line does not move the charts
 PROGRESS_STYLE = {"opacity": "0.85", "line-height": "1.3"}
-NARROW_MENU_CSS = "@media (max-width: 600px) { :host { max-width: 6.6rem !important; min-width: 0 !important } }"
+NARROW_MENU_CSS = """
+@media (max-width: 600px) { :host { max-width: 6.6rem !important; min-width: 0 !important; margin-left: 6px !important } }
+"""
 HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # phone screens are too narrow
 HIDE_TITLE_STYLE = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # phone screens are too narrow
 FILL_WINDOW_STYLE = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # fills the rest of the window
 CONTROL_GRID_CSS = """
 :host { flex: none; padding: 8px 8px 0; box-sizing: border-box }
 div[id^="flexbox"] {
-  display: grid !important; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr));
+  display: grid !important; grid-template-columns: repeat(auto-fill, minmax(140px, 1fr));
   gap: 8px 16px; align-items: end;
 }
 """
@@ -136,8 +143,9 @@ class ExplorerPage:
         view: View | None = None,
         query: Sequence[tuple[str, str]] = (),
         inline: bool = False,
+        name: str = "",
     ):
-        self.inline = inline
+        self.inline, self.name = inline, name
         self.charts = ExplorerCharts(self._update_link, NOTEBOOK_CHART_HEIGHT_PIXELS if inline else 0)
         self.message = pmui.Alert(
             "", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8), sx=NOTICE_STYLE
@@ -158,11 +166,15 @@ class ExplorerPage:
         self.more = pmui.Column(sizing_mode="stretch_width")
         self.menus: list[Any] = []
         self.keys = KeyListener()
+        self.lecture = self._make_lecture_switch()
+        self.opening_query = ""  # query of the preset that is shown, until its first results
         self.downloads = self._make_download_buttons()
         self.source: Any = None
         self.are_controls_sent = False  # True once the browser has received the controls
         self.whole: Any = None
         if stored is not None:
+            title = f"<span style='color: {HEADER_TEXT_COLOUR}'>{html.escape(name)}</span>"
+            self.menus = [pn.pane.HTML(title, margin=(6, 6, 6, HEADER_GAP_PIXELS)), self.lecture]
             self._set_source(StoredResultsControls(stored, self._show_results))
         else:
             self._open_scenario(scenario, view, query)
@@ -176,7 +188,7 @@ class ExplorerPage:
             header=self.menus,
             sidebar=self._make_drawer(),
             main=[self._make_main_area()],
-            contextbar=[self.equations],
+            contextbar=[pmui.Typography("Equations", variant="h6", margin=(16, 16, 4, 16)), self.equations],
             contextbar_width=380,
             contextbar_open=False,
             contextbar_variant="auto",  # next to the charts, or on top on a phone
@@ -185,7 +197,7 @@ class ExplorerPage:
             sidebar_variant="temporary",
             busy_indicator=None,
             sx=HIDE_TITLE_STYLE,
-            theme_config={"typography": {"fontFamily": FONT_STACK}},
+            theme_config={"typography": {"fontFamily": FONT_STACK}, "components": DRAWER_STYLE},
         )
         self.whole.get_root = partial(_exempt_charts_from_theme, self.whole.get_root)
         with edit_readonly(self.whole):  # saves 20 ms per step: Panel would walk through all models of the page twice
@@ -202,9 +214,9 @@ class ExplorerPage:
 
     def _make_main_area(self) -> Any:
         bar = pn.FlexBox(
-            self.strip,
             self.charts.legend,
             self.progress,
+            self.strip,
             sizing_mode="stretch_width",
             align_items="center",
             margin=0,
@@ -217,6 +229,7 @@ class ExplorerPage:
             bar,
             self.message,
             self.charts.area,
+            self.charts.notes,
             *hidden,
             margin=0,
             **size,
@@ -264,43 +277,34 @@ class ExplorerPage:
         except ConfigError as failure:
             problem = describe_exception(failure)
         choice, view, cut = choose_opening_page(scenario, view)
-        self._make_header_menus(choice)
+        self._make_header_menus(choice, view)
         is_same_kind = scenario is not None and settings.get_page_kind(scenario) == choice
         self._open_view(choice, view, key_menus.list_time_function_values(scenario) if is_same_kind else {})
         if problem:
             self._show_message("warning", problem)
-        elif cut := [name for name in cut if name not in self.source.controls]:  # a control offers all its values
-            self._show_message(
-                "info",
-                "The config has more values than the page shows: "
-                + "; ".join(map(self.source.describe_key_values, cut)),
-            )
+        else:
+            self._show_message("info", self.source.describe_other_keys(cut))
 
-    def _make_header_menus(self, kind_name: str) -> None:
+    def _make_header_menus(self, kind_name: str, view: View) -> None:
         titles = {get_kinds()[name].TITLE: name for name in settings.get_page_settings_by_kind()}
         presets = {title: (name, view) for name in titles.values() for title, view in get_presets(name).items()}
         menu_options: dict[str, Any] = {
             "size": "small",
-            "margin": (6, 6),
             "sizing_mode": "stretch_width",
             "sx": {} if self.inline else HEADER_MENU_STYLE,
             "stylesheets": [NARROW_MENU_CSS]
             if self.inline
             else [NARROW_MENU_CSS, f"label {{ color: {HEADER_TEXT_COLOUR} !important }}"],
         }
-        self.lecture = pmui.Switch(
-            label="lecture",
-            margin=(6, 6),
-            sx={} if self.inline else {"color": "white"},
-            stylesheets=[HIDE_ON_PHONE_CSS],
+        left = (6, 6, 6, HEADER_GAP_PIXELS)
+        self.kind = pmui.Select(
+            label="scenario", options=titles, value=kind_name, **menu_options, max_width=300, margin=left
         )
-        self.lecture.jslink(self.keys, value="listening")  # keys pressed before the server answers count
-        self.lecture.param.watch(lambda event: self._set_lecture_mode(event.new), "value")
-        self.keys.param.watch(lambda event: self._handle_key(event.new), "pressed")
-        self.keys.param.watch(lambda event: self.charts.fit_area(*event.new), "size")
-        self.kind = pmui.Select(label="scenario", options=titles, value=kind_name, **menu_options, max_width=300)
+        equal = (title for title in get_presets(kind_name) if complete_view(*presets[title]) == view)
+        opened = self.name or next(equal, NO_PRESET_LABEL)
+        names = dict.fromkeys([NO_PRESET_LABEL, opened, *presets])
         self.preset = pmui.Select(
-            label="preset", options=[NO_PRESET_LABEL, *presets], value=NO_PRESET_LABEL, **menu_options, max_width=310
+            label="preset", options=[*names], value=opened, **menu_options, max_width=310, margin=(6, 6)
         )
         self.menus = [self.kind, self.preset, self.lecture]
 
@@ -313,10 +317,19 @@ class ExplorerPage:
                 name, view = presets[event.new]
                 self._open_view(name, complete_view(name, view))
                 self.kind.value = name
-                self.preset.value = NO_PRESET_LABEL
 
         self.kind.param.watch(turn, "value")
         self.preset.param.watch(take, "value")
+
+    def _make_lecture_switch(self) -> Any:
+        """Return the switch of lecture mode, with the listener to keys."""
+        style: dict[str, Any] = {} if self.inline else {"sx": {"color": "white"}}
+        lecture = pmui.Switch(label="lecture", margin=(6, 6), stylesheets=[HIDE_ON_PHONE_CSS], **style)
+        lecture.jslink(self.keys, value="listening")  # keys pressed before the server answers count
+        lecture.param.watch(lambda event: self._set_lecture_mode(event.new), "value")
+        self.keys.param.watch(lambda event: self._handle_key(event.new), "pressed")
+        self.keys.param.watch(lambda event: self.charts.fit_area(*event.new), "size")
+        return lecture
 
     def _set_lecture_mode(self, enabled: bool) -> None:
         """Start or stop lecture mode.
@@ -334,7 +347,7 @@ class ExplorerPage:
             self.lecture.value = False
         elif key in CHART_STEPS_BY_PRESSED_KEY:
             self.charts.turn_chart(CHART_STEPS_BY_PRESSED_KEY[key])
-        elif isinstance(self.source, ScenarioControls) and key in SLIDER_STEPS_BY_ARROW_KEY:
+        elif key in SLIDER_STEPS_BY_ARROW_KEY:
             self._show_message("progress", self.source.move_last_slider(SLIDER_STEPS_BY_ARROW_KEY[key]))
 
     def _open_view(self, kind_name: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
@@ -344,6 +357,7 @@ class ExplorerPage:
         """
         self.message.visible = False
         self.charts.apply_view(view)
+        self.opening_query = ""
         live = ScenarioControls(
             view,
             kind_name,
@@ -364,7 +378,8 @@ class ExplorerPage:
         self.source, self.are_controls_sent = source, False
         self.row.objects = [*source.row, self.toggle]
         self.further.objects = [*source.further_controls, *self.charts.bar]
-        self.strip.objects = [self.charts.release, *(source.strip if isinstance(source, ScenarioControls) else [])]
+        button = [source.simulate_anyway] if isinstance(source, ScenarioControls) else []
+        self.strip.objects = [self.charts.release, *button]
         self.more.objects = source.more
         if isinstance(source, StoredResultsControls):
             source.update()
@@ -386,7 +401,10 @@ class ExplorerPage:
     def _update_link(self) -> None:
         """Write the settings into the address, so that reloading restores the page."""
         if isinstance(self.source, ScenarioControls) and hasattr(self.source, "scenario"):
-            self.link.value = settings.format_query(replace(self.source.view, **self.charts.view))
+            query = settings.format_query(replace(self.source.view, **self.charts.view))
+            if self.opening_query not in ("", query):
+                self.preset.value = NO_PRESET_LABEL
+            self.link.value = self.opening_query = query
 
     def _show_config_and_equations(self) -> None:
         """Show the config, its link and the equations, and fit the charts to their curves."""
@@ -595,9 +613,11 @@ def _make_notebook_opening(source: AbstractScenario | str | Path | None, overrid
     return make_opening_view(scenario, named(scenario, name))[0]
 
 
-def make_scenario_page_factory(scenario: AbstractScenario, view: View | None = None) -> Callable[[], ExplorerPage]:
-    """Return a function that makes a page of a scenario, or of the view in the page's address."""
-    return lambda: ExplorerPage(scenario, view=view, query=_get_query())
+def make_scenario_page_factory(
+    scenario: AbstractScenario, view: View | None = None, name: str = ""
+) -> Callable[[], ExplorerPage]:
+    """Return a function that makes a page of a scenario of this name, or of the view in the page's address."""
+    return lambda: ExplorerPage(scenario, view=view, query=_get_query(), name=name)
 
 
 def make_result_page_factory(folder: Path) -> Callable[[], ExplorerPage]:
@@ -606,7 +626,7 @@ def make_result_page_factory(folder: Path) -> Callable[[], ExplorerPage]:
     The results are read now, so that an error is reported before a page is served.
     """
     results = load_results(folder)
-    return lambda: ExplorerPage(stored=results)
+    return lambda: ExplorerPage(stored=results, name=folder.resolve().name)
 
 
 def _get_query() -> list[tuple[str, str]]:

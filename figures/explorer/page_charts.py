@@ -6,8 +6,9 @@ such as q against R during learning. New results replace the curves but not the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,15 @@ from figures import curves as series
 from figures import legends
 from figures.arrangement import ArrangedResults
 from figures.derived_data import divide_by_theory
-from figures.description import DrawnCurve, DrawnLine, PanelDescription
+from figures.description import DrawnCurve, DrawnLine, LegendEntry, PanelDescription
 from figures.explorer.chart_content import ChartContent
 from figures.explorer.pages import NORMALISATION_LABELS, View
 from figures.explorer.sliders import CELL_STYLE
 from figures.interactive.axes_and_theme import DARK_PAGE_FILTER, ChartTheme
 from figures.interactive.chart import HELD_CURVE_OPACITY, Chart, get_axes_key
+from figures.interactive.chart_rows import LEVEL_LINE_STYLES
 from figures.interactive.swatches import make_swatch
-from figures.labels import format_key_name, html_from_latex, variable_label
+from figures.labels import define_drawn_symbols, format_key_name, get_symbol, html_from_latex, variable_label
 from figures.overlay import describe_panel
 from figures.style import THEORY_COLOUR
 from statmech.keys.figure_key import Composition
@@ -113,13 +115,13 @@ NUM_INITIAL_CHARTS = 2  # charts shown when a page opens
 LEFT_BORDER_PIXELS = 80  # aligns the y axes of stacked charts
 LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
 INITIAL_AREA_SIZE = 1300, 500  # pixels, until the browser reports the size of the area
-FRAME_MARGIN_PIXELS = 70  # height of a chart outside its frame
+FRAME_MARGIN_PIXELS = 45  # height of a chart outside its frame
 MIN_ROW_PIXELS, MIN_COLUMN_PIXELS = 260, 338  # as in CHART_AREA_CSS
 CONTROL_CHART_CSS_CLASS = "below"  # CSS class of the low charts that show controls
 CHART_AREA_CSS = """
-:host { flex: 1 1 0; min-height: 0 }
+:host { flex: 1 0 0 }
 div[id^="flexbox"] {
-  display: grid !important; height: 100%; gap: 8px;
+  display: grid !important; height: 100%; gap: 8px; padding: 4px 0 0 8px; box-sizing: border-box;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, max(330px, 32%)), 1fr)); grid-auto-rows: minmax(260px, 1fr);
 }
 @media (min-width: 700px) {
@@ -130,6 +132,7 @@ div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat
 div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
 .below { grid-column: 1 / -1 }
 """
+NOTES_STYLE = {"flex": "none", "opacity": "0.85", "line-height": "1.35"}
 LEGEND_STYLE = "display:flex;flex-wrap:wrap;gap:2px 14px;align-items:center;line-height:1.25"
 CHIP_STYLE = "display:inline-flex;gap:4px;align-items:center"
 CHART_CELL_CSS = f"""
@@ -171,6 +174,9 @@ class ExplorerCharts:
         self.release = pmui.Button(label="Release", variant="text", size="small", margin=(2, 4), visible=False)
         even = ["sub, sup { line-height: 0 }"]  # subscripts must not change the line spacing
         self.legend = pn.pane.HTML("", styles={"flex": "1 1 300px", "min-width": "0"}, stylesheets=even, margin=(2, 8))
+        self.notes = pn.pane.HTML(
+            "", styles=NOTES_STYLE, stylesheets=even, sizing_mode="stretch_width", margin=(0, 8, 4, 16)
+        )
         # a layout of Panel: Material UI measures charts before it places them (panel-material-ui issue 548)
         size: dict[str, Any] = (
             {"sizing_mode": "stretch_width", "height": height} if height else {"sizing_mode": "stretch_both"}
@@ -277,15 +283,15 @@ class ExplorerCharts:
         if is_new:
             self.charts = {name: Chart(panel, None, theme) for name, panel in panels.items()}
             self._link_charts()
-        size = self._estimate_frame_size()
+        width, height, control_height = self._estimate_frame_size()
         for name, panel in panels.items():
-            self.charts[name].fit_frame(*size)
+            self.charts[name].fit_frame(width, control_height if self._is_control(name) else height)
             self.charts[name].show(panel, self.held.get(name))
         if self.has_control_charts:
             self._align_right_borders()
         if is_new:  # a chart needs data to compute its ranges
             self._insert_charts()
-        self.legend.object = self._make_legend()
+        self.legend.object, self.notes.object = self._make_legend(), self._make_notes(panels.values())
         if self.panes and pn.state.curdoc is None:  # in a notebook, new data must be pushed
             pn.io.push_notebook(*self.panes)
 
@@ -327,15 +333,20 @@ class ExplorerCharts:
         for chart in below if above else ():
             chart.simplify_low_chart()
 
-    def _estimate_frame_size(self) -> tuple[float, float]:
-        """Estimate the width and height of a chart in the layout of `CHART_AREA_CSS`."""
+    def _estimate_frame_size(self) -> tuple[float, float, float]:
+        """Estimate the width of a chart, its height and that of a control in the layout of `CHART_AREA_CSS`."""
         width, height = self.area_size
         above, below = self._split_control_charts()
         count = len(above or below)
         columns = min(2 if count == 4 else 3, max(count, 1), max(width // MIN_COLUMN_PIXELS, 1))
         rows = -(-count // columns) or 1
-        main_height = height * 9 / (9 + 5 * len(below) * bool(above))
-        return width / columns, max(main_height / rows, MIN_ROW_PIXELS) - FRAME_MARGIN_PIXELS
+        num_low_rows = len(below) * bool(above)
+        least = rows * MIN_ROW_PIXELS + num_low_rows * MIN_ROW_PIXELS / 2
+        self.area.styles = {"min-height": f"{least:.0f}px"}  # the notes lie below
+        main_height = height * 9 / (9 + 5 * num_low_rows)
+        heights = max(main_height / rows, MIN_ROW_PIXELS), max(main_height * 5 / 9, MIN_ROW_PIXELS / 2)
+        frame_height, control_height = (row_height - FRAME_MARGIN_PIXELS for row_height in heights)
+        return width / columns, frame_height, control_height if above else frame_height
 
     def _insert_charts(self) -> None:
         charts = [*self.charts.values()]
@@ -367,7 +378,7 @@ class ExplorerCharts:
 
     def _align_right_borders(self) -> None:
         """Reserve equal margins for line labels in all charts to align their right ends."""
-        room = max((chart.figure.min_border_right or 0 for chart in self.charts.values()), default=0)
+        room = max((chart.label_margin for chart in self.charts.values()), default=0)
         for chart in self.charts.values():
             chart.reserve_right_margin(room)
 
@@ -381,16 +392,15 @@ class ExplorerCharts:
         entries = [entry for entry in legends.make_series_entries([part]) if entry.label not in labelled]
         has_runs = self.runs.value and results.simulation is not None
         entries += [entry for entry in legends.make_mark_entries([part]) if not (has_runs and entry.kind == "points")]
+        entries += self._make_level_entries()
         chips = [
             f'<span style="{CHIP_STYLE}">{make_swatch(entry)}<span>{html_from_latex(entry.label)}</span></span>'
             for entry in entries
         ]
         chips += [f'<span style="opacity:{HELD_CURVE_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
         bounds = {chart.is_bound_visible for chart in charts} - {None}
-        variables = results.scenario.variables | results.scenario.theory_only_variables
-        levels = dict.fromkeys(level for name in self.charts for level in self.drawn[name].reference_variables)
         notes = {
-            ", ".join(map(html_from_latex, legends.make_title_texts([part]))): True,
+            ", ".join(map(html_from_latex, legends.make_title_texts([part]))).replace("= -", "= −"): True,
             "thin: single runs": has_runs,
             legends.HOLLOW_POINTS_NOTE: part.fills_converged,
             f"band: {legends.UNRESOLVED_BAND_NOTE}": series.has_unresolved_bands(results),
@@ -398,12 +408,36 @@ class ExplorerCharts:
             "bounds of theory lie beyond the charts": bounds == {False},
             "thin: guides to the eye": any(chart.has_guides for chart in charts),
             "dotted: <i>q</i> = <i>R</i>²": content.plane == ("R", "q"),
-            f"dotted: {', '.join(html_from_latex(variables[level].symbol) for level in levels)}": bool(levels)
-            and results.theory is not None,
         }
         texts = [note for note, holds in notes.items() if holds]
         parts = [*chips, f"<span>{'; '.join(texts)}</span>"]
         return f'<div style="{LEGEND_STYLE};font-size:{20 if self.lecture else 14}px">{"".join(parts)}</div>'
+
+    def _make_level_entries(self) -> list[LegendEntry]:
+        """Return the legend entries of the reference levels."""
+        assert self.chart_content is not None
+        scenario, theory = self.chart_content.results.scenario, self.chart_content.results.theory
+        variables = scenario.variables | scenario.theory_only_variables
+        levels = dict.fromkeys(level for name in self.charts for level in self.drawn[name].reference_variables)
+        drawn = [level for level in levels if theory is not None and level in theory]
+        return [
+            LegendEntry(variables[level].symbol, {"color": THEORY_COLOUR, "linestyle": linestyle})
+            for level, linestyle in zip(drawn, cycle(LEVEL_LINE_STYLES), strict=False)
+        ]
+
+    def _make_notes(self, panels: Iterable[PanelDescription]) -> str:
+        """Return the definitions of all symbols, and the reason if theory is not expected to agree."""
+        assert self.chart_content is not None
+        results, part = self.chart_content.results, arrange_content(self.chart_content)
+        symbols = [get_symbol(results.scenario, axis) for axis in (*part.layout.colour_axes, *part.layout.marker_axes)]
+        texts = [*symbols, *legends.make_title_texts([part]), *(entry.label for entry in self._make_level_entries())]
+        definitions = define_drawn_symbols(
+            results.scenario, texts, [label for panel in panels for label in (panel.xlabel, panel.ylabel)]
+        )
+        notes = "; ".join(map(html_from_latex, definitions))
+        reason = results.scenario.expected_deviation_reason if results.simulation is not None else ""
+        sentences = [*([reason[0].upper() + reason[1:]] if reason else []), *([notes] if notes else [])]
+        return f'<div style="font-size:{18 if self.lecture else 13}px">{"<br>".join(sentences)}</div>'
 
     def _handle_switch(self, on_change: Callable[[], None]) -> None:
         self.draw()

@@ -285,14 +285,15 @@ def round_float(value: float) -> float:
 
 
 def choose_list_or_slider_value(config_value: Any, slider_value: Any) -> Any:
-    """Return the value of a slider, or the list in the config while the slider is at its last value.
+    """Return the rounded value of a slider, or the list in the config while the slider is at its last value.
 
     >>> choose_list_or_slider_value([1, 2, 5], 5), choose_list_or_slider_value([1, 2, 5], 10)
     ([1, 2, 5], 10)
     >>> choose_list_or_slider_value(3, 4)
     4
     """
-    return config_value if isinstance(config_value, list) and slider_value == config_value[-1] else slider_value
+    value = round_float(slider_value) if isinstance(slider_value, float) else slider_value
+    return config_value if isinstance(config_value, list) and value == config_value[-1] else value
 
 
 def learners(kind_name: str) -> dict[str, str]:

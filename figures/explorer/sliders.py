@@ -75,17 +75,6 @@ STOP_SLIDER_STYLE: dict[str, Any] = CELL_STYLE | {"size": "small", "tooltips": F
 TYPED_SLIDER_STYLE: dict[str, Any] = STOP_SLIDER_STYLE | {"format": "0.[0000000000]"}
 
 
-class RoundedValueSlider(pmui.EditableFloatSlider):
-    """Slider that rounds away the digits that its steps add to a value."""
-
-    def _process_property_change(self, msg: dict[str, Any]) -> dict[str, Any]:
-        changed: dict[str, Any] = super()._process_property_change(msg)
-        for name in ("value", "value_throttled"):
-            if isinstance(changed.get(name), float):
-                changed[name] = settings.round_float(changed[name])
-        return changed
-
-
 def set_slider_title(slider: Any, title: str, visible: bool = True) -> None:
     """Set the title of a slider, or hide it.
 
@@ -97,16 +86,21 @@ def set_slider_title(slider: Any, title: str, visible: bool = True) -> None:
 
 def move_slider(slider: Any, num_steps: int) -> None:
     """Move a slider by a number of steps within its range."""
-    if isinstance(slider, RoundedValueSlider):
+    if isinstance(slider, pmui.EditableFloatSlider):
         slider.value = settings.round_float(min(slider.end, max(slider.start, slider.value + num_steps * slider.step)))
         return
     stops = [*slider.options.values()] if isinstance(slider.options, dict) else [*slider.options]
     slider.value = stops[min(len(stops) - 1, max(0, stops.index(slider.value) + num_steps))]
 
 
-def make_typed_slider(low: float, high: float, step: float, value: float) -> RoundedValueSlider:
-    """Return a slider with equal steps, which also accepts a typed number."""
-    return RoundedValueSlider(start=min(low, value), end=max(high, value), step=step, value=value, **TYPED_SLIDER_STYLE)
+def make_typed_slider(low: float, high: float, step: float, value: float) -> Any:
+    """Return a slider with equal steps, which also accepts a typed number.
+
+    Its steps add digits to a value. Rounding the value here would send it to the browser, where it could replace a
+    newer one.
+    """
+    ends = {"start": min(low, value), "end": max(high, value)}
+    return pmui.EditableFloatSlider(**ends, step=step, value=value, **TYPED_SLIDER_STYLE)
 
 
 def make_stop_slider(name: str, stops: Iterable[float], value: Any, text_option: str = "") -> Any:
@@ -127,7 +121,7 @@ def make_stop_slider(name: str, stops: Iterable[float], value: Any, text_option:
 
 
 FRAME_MILLISECONDS = 250  # duration of each recorded time in the animation
-PLAY_SYMBOL, PAUSE_SYMBOL = "▶", "⏸"
+PLAY_SYMBOL, PAUSE_SYMBOL, PLAY_BUTTON_SX = "▶", "⏸", {"min-width": "0"}
 
 
 class TimeAnimation:
@@ -141,14 +135,12 @@ class TimeAnimation:
         self.axis, self.values = "", np.zeros(0)
         self.is_playing, self.is_offering = False, False
         self.button = pmui.Button(
-            label=PLAY_SYMBOL, variant="outlined", size="small", width=66, margin=(2, 2), visible=False
+            label=PLAY_SYMBOL, variant="outlined", size="small", width=40, height=40, margin=0, sx=PLAY_BUTTON_SX
         )
-        self.slider = pmui.DiscreteSlider(
-            options=[0], value=0, width=130, margin=(0, 8), size="small", tooltips=False, visible=False
-        )
+        self.slider = pmui.DiscreteSlider(options=[0], value=0, **STOP_SLIDER_STYLE)
         self.slider.param.watch(lambda event: self._handle_slider_move(), "value")
         self.button.on_click(lambda event: self._toggle_playing())
-        self.parts = [self.button, self.slider]
+        self.controls = pn.Row(self.button, self.slider, visible=False, styles={"gap": "12px"}, **CELL_STYLE)
 
     @property
     def index(self) -> int:
@@ -174,17 +166,15 @@ class TimeAnimation:
             return
         time = self.chosen if self.values.size else self.requested
         self.axis, self.values = axis, values
-        visible = values.size > 1
-        self.button.visible = visible
-        if not visible:
-            self.slider.visible = False
+        self.controls.visible = values.size > 1
+        if values.size <= 1:
             self.stop()
             return
         nearest = values[-1] if time is None else values[np.argmin(np.abs(values - time))]
         self.is_offering = True
         try:
             options = {f"{value:g}": float(value) for value in values}
-            self.slider.param.update(label=f"at {axis}", options=options, value=float(nearest), visible=True)
+            self.slider.param.update(label=f"at {axis}", options=options, value=float(nearest))
         finally:
             self.is_offering = False
 

@@ -3,7 +3,7 @@
 Theme: colours have the contrast of `figures.contrast` to a white page. A dark page shows the same charts through a
 filter of the browser.
 
-Axes: the limits of the y axis show all curves, except values next to a divergence. Over one or two decades, ticks of
+Axes: the limits of the y axis show all curves, except values next to a divergence. Up to two decades, ticks of
 logarithmic axes replace Bokeh's own ticks, which are linear there. Labels are wrapped, do not overlap and stay inside
 the chart.
 """
@@ -242,11 +242,11 @@ def _scale_values(values: np.ndarray, log: bool) -> np.ndarray:
         return np.where(values > 0, np.log10(values), np.nan) if log else np.asarray(values, float)
 
 
-MIN_NUMBERED_DECADES, MAX_NUMBERED_DECADES = 0.7, 2.0  # decades: Bokeh's own ticks are good on shorter and longer axes
-LABELLED_MANTISSAS = (1, 2, 5)
+MAX_NUMBERED_DECADES, MIN_NUMBERED_TICKS = 2.0, 4  # Bokeh's own ticks are good on longer axes
+LABELLED_MANTISSAS = (1, 2, 5), (1, 2, 3, 5, 7), tuple(range(1, 10))  # the first that gives enough ticks is used
 
 
-def make_log_ticks(low: float, high: float, mantissas: tuple[int, ...] = LABELLED_MANTISSAS) -> list[float]:
+def make_log_ticks(low: float, high: float, mantissas: tuple[int, ...] = LABELLED_MANTISSAS[0]) -> list[float]:
     """Return multiples of powers of ten, from a decade below an axis to a decade above.
 
     >>> [tick for tick in make_log_ticks(0.02, 0.6) if 0.02 <= tick <= 0.6]
@@ -274,11 +274,15 @@ def set_log_axis_ticks(axis: Any, low: float, high: float) -> None:
     if not 0 < low < high:
         return
     fixed = isinstance(axis.ticker, FixedTicker)
-    if not MIN_NUMBERED_DECADES <= math.log10(high / low) < MAX_NUMBERED_DECADES:
+    candidates = [make_log_ticks(low, high, mantissas) for mantissas in LABELLED_MANTISSAS]
+    ticks, minor = (
+        next((ticks for ticks in candidates if sum(low <= tick <= high for tick in ticks) >= MIN_NUMBERED_TICKS), []),
+        candidates[-1],
+    )
+    if not ticks or math.log10(high / low) >= MAX_NUMBERED_DECADES:
         if fixed:
             axis.update(ticker=LogTicker(), major_label_overrides={})
         return
-    ticks, minor = make_log_ticks(low, high), make_log_ticks(low, high, tuple(range(1, 10)))
     if not fixed:
         axis.ticker = FixedTicker(ticks=ticks, minor_ticks=minor)
     elif axis.ticker.ticks == ticks:

@@ -41,6 +41,7 @@ from figures.style import BAND_EDGE_WIDTH_POINTS, BAND_OPACITY
 
 HELD_CURVE_OPACITY = 0.45  # for earlier curves kept for comparison
 MAX_LINEAR_TICKS, LOW_CHART_TICKS = 12, 3
+MIN_TICK_POWER = -4  # smaller ticks are powers of ten
 LINE_GLYPH_COLUMNS: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
 ERROR_BAR_GLYPH_COLUMNS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
 END_LABEL_COLUMNS = ("x", "y", "text", "color", "offset")
@@ -76,7 +77,7 @@ class Chart:
         self.limits: AxisLimits | None = None
         self.has_end_labels = not theme.bare  # several lines are labelled at their ends
         self.labelled_lines: set[str] = set()  # labels of the lines that are labelled at their ends
-        self.room = 0  # right margin in pixels that aligns this chart with others
+        self.label_margin, self.room = 0, 0  # right margins in pixels: for own labels, and to align charts
         names, log_y = self.rows.names, self.rows.log_y
         y_name, x_name = plain_from_latex(panel.ylabel), plain_from_latex(panel.xlabel)
         factors: dict[str, Any] = {"x_range": names} if names else {}
@@ -92,6 +93,7 @@ class Chart:
             tools="pan,box_zoom,wheel_zoom,reset,save",
             active_scroll=None,
             toolbar_location="above",
+            toolbar_inner=True,  # it appears under the pointer, and needs no space
             output_backend="canvas",
             **factors,
         )
@@ -153,6 +155,8 @@ class Chart:
                 major_tick_line_color=AXIS_COLOUR,
                 minor_tick_line_color=AXIS_COLOUR if log else None,
             )
+            if isinstance(axis.formatter, BasicTickFormatter):
+                axis.formatter.power_limit_low = MIN_TICK_POWER
 
     def _add_spans(self) -> None:
         """Draw the guides that are vertical or horizontal lines."""
@@ -309,8 +313,8 @@ class Chart:
         fits = room * len(texts) <= self.high and margin <= MAX_LABEL_WIDTH_FRACTION * self.wide
         if self.limits is None or not fits or len(labelled) < 2 or self.rows.names or not self.has_end_labels:
             ends, margin = [], 0
-        self.labelled_lines = {curve.line_label for curve, *_ in ends}
-        self.reserve_right_margin(margin, for_own_labels=True)
+        self.labelled_lines, self.label_margin = {curve.line_label for curve, *_ in ends}, margin
+        self.reserve_right_margin(self.room)
         limits = self.limits or AxisLimits(0, 1)
         heights = [self.high * limits.get_relative_position(y, self.rows.log_y) for *_, y in ends]
         positions = separate_positions(heights, room, self.high)
@@ -333,10 +337,9 @@ class Chart:
         self.has_end_labels = False
         self.figure.yaxis.ticker.desired_num_ticks = LOW_CHART_TICKS
 
-    def reserve_right_margin(self, pixels: int, for_own_labels: bool = False) -> None:
-        """Reserve a right margin for line labels of this chart or of charts above and below."""
-        self.room = self.room if for_own_labels else pixels
-        border = max(pixels, self.room)
+    def reserve_right_margin(self, pixels: int) -> None:
+        """Reserve a right margin for the line labels of this chart and of charts above and below."""
+        self.room, border = pixels, max(pixels, self.label_margin)
         if (self.figure.min_border_right or 0) != border:
             self.figure.min_border_right = border
 

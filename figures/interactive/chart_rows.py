@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ BOKEH_MARKERS = {
 }
 MARKER_ANGLES = {"|": math.pi / 2, "<": math.pi / 2, ">": -math.pi / 2}
 BOKEH_DASHES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dashdot", "none": "solid"}
-LEVEL_LINE_DASH = "dotted"  # line style of reference levels
+LEVEL_LINE_STYLES = (":", "--", "-.")  # one per reference level of a chart
 LINE_WIDTH, LEVEL_LINE_WIDTH = 2.0, 1.3
 MAX_INTEGER_MARKS_PER_LINE = 30  # more marks would hide the line
 PIXELS_PER_POINT = 96 / 72
@@ -126,7 +127,10 @@ class ChartRows:
                 continue
             own_dash, is_stepped = dash or get_dash(style.get("linestyle", "-")), "drawstyle" in style
             lines = [(label, curve.theory, own_dash, LINE_WIDTH)]
-            lines += [(name, values, LEVEL_LINE_DASH, LEVEL_LINE_WIDTH) for name, values in curve.reference_levels]
+            lines += [
+                (name, values, get_dash(linestyle), LEVEL_LINE_WIDTH)
+                for (name, values), linestyle in zip(curve.reference_levels, cycle(LEVEL_LINE_STYLES), strict=False)
+            ]
             for name, values, line_dash, width in lines:
                 for x, y in self._split_line(curve.theory_x, values, is_stepped):
                     _add_row(data, x, y, colour, name, line_dash, width * self.theme.size)

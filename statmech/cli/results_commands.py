@@ -171,7 +171,8 @@ def explore(
         return
     view = page.named(scenario, get_shipped_config_name(str(shown_source))) if scenario is not None else None
     opening = (None, link_settings.read(str(shown_source).partition("?")[2])) if is_link else (scenario, view)
-    server.serve(page.make_scenario_page_factory(*opening), port, browser, partial(page.prepare, *opening))
+    name = "" if is_link or shown_source is None else Path(shown_source).stem
+    server.serve(page.make_scenario_page_factory(*opening, name), port, browser, partial(page.prepare, *opening))
 
 
 def _import_explorer() -> tuple[Any, Any, Any]:
