@@ -18,6 +18,7 @@ CONFIGS = (
     *("ensemble", "double_descent", "plateau", "clusters", "early_stopping", "forgetting", "stopping"),
     *("generations", "moving_teacher", "replay", "binary_perceptron", "hitting_times"),
 )
+MAX_SECONDS_OF_ALL_SEEDS = 0.1
 NUM_SEEDS_OF_SLOW_PAGES = 8  # the page does not simulate all their seeds unasked
 
 
@@ -36,8 +37,11 @@ def list_entry_scenarios():
 
 def simulate_first_runs(scenario):
     """Return the runs that the page of a scenario stores."""
-    is_slow = estimate_cost(scenario).seconds > SIMULATION_TIME_LIMIT_OPTIONS["a minute"]
-    number = NUM_SEEDS_OF_SLOW_PAGES if is_slow else computation.NUM_PREVIEW_SEEDS
+    seconds, number = estimate_cost(scenario).seconds, computation.NUM_PREVIEW_SEEDS
+    if seconds > SIMULATION_TIME_LIMIT_OPTIONS["a minute"]:
+        number = NUM_SEEDS_OF_SLOW_PAGES
+    elif seconds < MAX_SECONDS_OF_ALL_SEEDS and not scenario.recorded_coordinates:
+        number = scenario.seeds
     runs = simulate.run(scenario.model_copy(update={"seeds": min(number, scenario.seeds)}))
     if "step" not in runs.dims:
         return runs

@@ -495,6 +495,11 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address)
         page.get_by_role("button", name="Toggle theme").click()
         page.wait_for_function(f"({FILTERED})().every(filter => filter === 'none')")
         page.evaluate("localStorage.clear()")  # where the theme is kept for the next page
+        page.emulate_media(color_scheme="dark")  # a preference of the system
+        page.reload()
+        page.wait_for_function(f"({FILTERED})().length && ({FILTERED})().every(filter => filter !== 'none')")
+        page.emulate_media(color_scheme="light")
+        page.evaluate("localStorage.clear()")
 
 
 def test_a_stored_result_opens_with_its_axes_as_sliders(context, tmp_path):
@@ -530,7 +535,7 @@ def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_and_a_curriculum_are_
     for address in served(str(tmp_path / "curricula.yaml")):
         for page in opened(context, address, height=850):
             errors = shown(page, "ε_g", lambda it: it["points"])
-            assert errors["labels"] == [f"{flip}, task = {task}" for flip in (FALLS, RISES) for task in (1, 2)]
+            assert errors["labels"] == [f"{flip}, task {task}" for flip in (FALLS, RISES) for task in (1, 2)]
             assert np.abs(deviations(errors)).max() < 0.05
             shares, flips = (shown(page, title, lambda it: it["theory"]) for title in ("task share", "p_f"))
             assert shares["x"][0][-1] == flips["x"][0][-1] == errors["x"][0][-1] == 20

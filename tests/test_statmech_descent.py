@@ -317,10 +317,11 @@ def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lin
     content = ChartContent(Results(scenario, None, solved), Layout("epochs", ("loss",), ()))
     chart = Chart(describe_chart(arrange_content(content), "eps_g", variable))
     drawn = chart.curves["theory"].data
-    assert drawn["dash"] == ["solid", "dotted", "dotted", "dotted"] * 2
+    assert drawn["dash"] == ["solid", "dotted", "dashed", "dashdot"] * 2
     assert [len(set(drawn["color"][first : first + 4])) for first in (0, 4)] == [1, 1]
     assert drawn["y"][3] == [float(solved.eps_bayes[0])] * 2
-    dotted = "dotted: <i>ε</i><sub>∞</sub>, <i>ε</i><sub>λ<sup>*</sup></sub>, <i>ε</i><sub>Bayes</sub>"
+    levels = ["<i>ε</i><sub>∞</sub>", "<i>ε</i><sub>λ<sup>*</sup></sub>", "<i>ε</i><sub>Bayes</sub>"]
     charts = ExplorerCharts()
     charts.show(content)
-    assert dotted in charts.legend.object
+    assert [level for level in levels if f"<span>{level}</span>" in charts.legend.object] == levels
+    assert [level for level in levels if f"{level}: generalization error" in charts.notes.object] == levels

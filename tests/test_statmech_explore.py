@@ -206,12 +206,14 @@ def test_a_notebook_shows_the_same_controls_and_charts():
         statmech.explore("passes")
 
 
-def test_a_slider_states_numbers_as_they_are_typed():
-    from figures.explorer.sliders import RoundedValueSlider
+def test_a_slider_keeps_the_digits_that_its_steps_add_and_the_config_has_none():
+    """A rounded value would be sent to the browser, which may have moved on."""
+    from figures.explorer.sliders import make_typed_slider
 
-    slider = RoundedValueSlider(start=0.05, end=3, step=0.05, value=1)
+    slider = make_typed_slider(0.05, 3, 0.05, 1)
     slider._process_events({"value": 1.3000000000000003})
-    assert slider.value == 1.3
+    assert slider.value == 1.3000000000000003
+    assert settings.choose_list_or_slider_value(1.0, slider.value) == 1.3
 
 
 def test_every_kind_of_scenario_with_a_theory_can_be_dragged():
@@ -633,22 +635,14 @@ def words_on(page):
     yield from (word for menu in lists for word in menu.options)
     yield from (slider.label for slider in live.sliders.values() if slider.visible)
     yield from (plain_from_latex(curve.label) for chart in page.charts.charts.values() for curve in chart.shown)
-    yield html.unescape(re.sub("<[^>]*>", "", page.charts.legend.object))
+    for pane in (page.charts.legend, page.charts.notes):
+        yield html.unescape(re.sub("<[^>]*>", "", pane.object))
     yield live.values.value
     if page.message.visible:
         yield html.unescape(page.message.object)
 
 
-SHOWN = [
-    *settings.get_page_settings_by_kind(),
-    "attention",
-    "forgetting",
-    "noise_optimal",
-    "stopping",
-    "binary_perceptron",
-    "early_stopping",
-    "wedge_width",
-]
+SHOWN = [*settings.get_page_settings_by_kind(), *config_files.list_shipped_configs()]
 
 
 @pytest.mark.slow
@@ -658,15 +652,18 @@ def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
-    from figures.explorer.page import ExplorerPage, complete_view
+    from figures.explorer.page import ExplorerPage, complete_view, named
+    from figures.explorer.pages import explain_missing_page
 
-    given = (
-        {"view": complete_view(name, settings.get_page_settings(name).view)}
-        if name in settings.get_page_settings_by_kind()
-        else {}
-    )
+    if name in settings.get_page_settings_by_kind():
+        given = {"view": complete_view(name, settings.get_page_settings(name).view)}
+    else:
+        scenario = config_files.load(name, data=True)
+        given = {"scenario": scenario, "view": named(scenario, name)}
+        if explain_missing_page(scenario):
+            return
     with set_curdoc(Document()):
-        page = ExplorerPage(None if given else config_files.load(name), **given)
+        page = ExplorerPage(**given)
         page.view()
         page.source.scheduler.call_later = lambda *_: None
         page.source.update()

@@ -52,7 +52,7 @@ def protocol(page, name):
 def test_the_switch_is_dragged_and_both_errors_and_the_shares_below_them_change_there(opened):
     page = opened("replay", ["t={linspace: [0, 100, 5]}"])
     errors, shares = (page.charts.charts[name] for name in ("eps_g", "task_share"))
-    assert [curve.label for curve in page.charts.charts["eps_g"].shown] == ["task = 1", "task = 2"]
+    assert [curve.label for curve in page.charts.charts["eps_g"].shown] == ["task 1", "task 2"]
     assert shares.figure.x_range is errors.figure.x_range
     assert errors.rows.log_y
     assert not shares.rows.log_y  # a share may be 0

@@ -583,7 +583,12 @@ class ScenarioControls:
         """Describe those of the keys that only the field of other keys changes, or return an empty string."""
         menus = {menu.key for menu in self.menus if menu.menu.visible}
         hidden = [name for name in names if name not in {*self.sliders, *self.controls, *menus, self.curves_key.value}]
-        values = ", ".join(f"{name} = {format_value_line([self.given[name]])}".replace("= -", "= −") for name in hidden)
+        values = ", ".join(
+            f"{settings.get_slider_label(self.choice, name)} = {format_value_line([self.given[name]])}".replace(
+                "= -", "= −"
+            )
+            for name in hidden
+        )
         return f"One case of the config: {values} (set others under other keys, in the drawer)" if hidden else ""
 
     def move_last_slider(self, num_steps: int) -> str:

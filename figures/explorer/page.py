@@ -110,7 +110,9 @@ NOTICE_STYLE = {
 STATUS_BAR_MIN_HEIGHT = "48px"  # room for two lines of text, so that a second line does not move the charts
 PROGRESS_STYLE = {"opacity": "0.85", "line-height": "1.3"}
 NARROW_MENU_CSS = """
-@media (max-width: 600px) { :host { max-width: 6.6rem !important; min-width: 0 !important; margin-left: 6px !important } }
+@media (max-width: 600px) {
+  :host { max-width: 6.6rem !important; min-width: 0 !important; margin-left: 6px !important }
+}
 """
 HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # phone screens are too narrow
 HIDE_TITLE_STYLE = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # phone screens are too narrow
@@ -118,8 +120,8 @@ FILL_WINDOW_STYLE = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden aut
 CONTROL_GRID_CSS = """
 :host { flex: none; padding: 8px 8px 0; box-sizing: border-box }
 div[id^="flexbox"] {
-  display: grid !important; grid-template-columns: repeat(auto-fill, minmax(140px, 1fr));
-  gap: 8px 16px; align-items: end;
+  display: grid !important; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr));
+  gap: 8px 12px; align-items: end;
 }
 """
 TOGGLE_STYLE = {"height": "40px", "justify-content": "flex-start", "font-size": "1rem"}
@@ -173,8 +175,9 @@ class ExplorerPage:
         self.are_controls_sent = False  # True once the browser has received the controls
         self.whole: Any = None
         if stored is not None:
-            title = f"<span style='color: {HEADER_TEXT_COLOUR}'>{html.escape(name)}</span>"
-            self.menus = [pn.pane.HTML(title, margin=(6, 6, 6, HEADER_GAP_PIXELS)), self.lecture]
+            title = f"<span style='color: {HEADER_TEXT_COLOUR}'>stored results: <b>{html.escape(name)}</b></span>"
+            style: dict[str, Any] = {"margin": (6, 18, 6, HEADER_GAP_PIXELS), "styles": {"align-self": "center"}}
+            self.menus = [pn.pane.HTML(title, **style), self.lecture]
             self._set_source(StoredResultsControls(stored, self._show_results))
         else:
             self._open_scenario(scenario, view, query)
@@ -279,7 +282,9 @@ class ExplorerPage:
         choice, view, cut = choose_opening_page(scenario, view)
         self._make_header_menus(choice, view)
         is_same_kind = scenario is not None and settings.get_page_kind(scenario) == choice
-        self._open_view(choice, view, key_menus.list_time_function_values(scenario) if is_same_kind else {})
+        functions = key_menus.list_time_function_values(scenario) if is_same_kind else {}
+        self.open_initial_view = partial(self._open_view, choice, view, functions)
+        self.open_initial_view()
         if problem:
             self._show_message("warning", problem)
         else:
@@ -317,6 +322,9 @@ class ExplorerPage:
                 name, view = presets[event.new]
                 self._open_view(name, complete_view(name, view))
                 self.kind.value = name
+            elif event.new == self.name:
+                self.open_initial_view()
+                self.kind.value = self.source.choice
 
         self.kind.param.watch(turn, "value")
         self.preset.param.watch(take, "value")

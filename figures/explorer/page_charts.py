@@ -116,7 +116,7 @@ LEFT_BORDER_PIXELS = 80  # aligns the y axes of stacked charts
 LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
 INITIAL_AREA_SIZE = 1300, 500  # pixels, until the browser reports the size of the area
 FRAME_MARGIN_PIXELS = 45  # height of a chart outside its frame
-MIN_ROW_PIXELS, MIN_COLUMN_PIXELS = 260, 338  # as in CHART_AREA_CSS
+MIN_ROW_PIXELS, MIN_COLUMN_PIXELS, GAP_PIXELS = 260, 338, 8  # as in CHART_AREA_CSS
 CONTROL_CHART_CSS_CLASS = "below"  # CSS class of the low charts that show controls
 CHART_AREA_CSS = """
 :host { flex: 1 0 0 }
@@ -341,7 +341,7 @@ class ExplorerCharts:
         columns = min(2 if count == 4 else 3, max(count, 1), max(width // MIN_COLUMN_PIXELS, 1))
         rows = -(-count // columns) or 1
         num_low_rows = len(below) * bool(above)
-        least = rows * MIN_ROW_PIXELS + num_low_rows * MIN_ROW_PIXELS / 2
+        least = rows * (MIN_ROW_PIXELS + GAP_PIXELS) + num_low_rows * (MIN_ROW_PIXELS / 2 + GAP_PIXELS)
         self.area.styles = {"min-height": f"{least:.0f}px"}  # the notes lie below
         main_height = height * 9 / (9 + 5 * num_low_rows)
         heights = max(main_height / rows, MIN_ROW_PIXELS), max(main_height * 5 / 9, MIN_ROW_PIXELS / 2)
@@ -391,6 +391,8 @@ class ExplorerCharts:
         labelled = charts[0].labelled_lines if charts else set()
         entries = [entry for entry in legends.make_series_entries([part]) if entry.label not in labelled]
         has_runs = self.runs.value and results.simulation is not None
+        if has_runs:  # single runs have no markers
+            entries = [replace(entry, style={**entry.style, "marker": "none"}) for entry in entries]
         entries += [entry for entry in legends.make_mark_entries([part]) if not (has_runs and entry.kind == "points")]
         entries += self._make_level_entries()
         chips = [

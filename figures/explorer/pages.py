@@ -106,8 +106,7 @@ def _make_ensemble_view(rule: str) -> View:
 
 
 ENSEMBLE_ERROR_VARIABLES = ("eps_g_majority_vote", "eps_g_weight_mean")
-LEARNING_CURVES_VIEW = View(x="t", show=ENSEMBLE_ERROR_VARIABLES, log=("x", "y"), figures=("learning_curves",))
-STUDENTS_VIEW = replace(LEARNING_CURVES_VIEW, show=("eps_g_majority_vote", "R"), figures=())
+LEARNING_CURVES_VIEW = View(x="t", show=("eps_g_majority_vote", "R"), log=("x", "y"), figures=("learning_curves",))
 ENSEMBLE_VIEW = View(
     x="K", show=ENSEMBLE_ERROR_VARIABLES, over="one student", log=("x",), figures=("ensemble",)
 )  # as in Figures 1 to 3 of the paper
@@ -147,7 +146,7 @@ PAGES: dict[str, Page] = {
     "rule": Page(
         start={"rule": ["hebb", "perceptron", "adatron"], "K": 3, "N": 1000, "t": 50, "seeds": 16},
         num_points=30,
-        view=STUDENTS_VIEW,
+        view=LEARNING_CURVES_VIEW,
         further_slider_keys=("schedule",),
         keys_without_slider=("burn_in",),  # needs averages
         inputs=("spectrum", "power_law"),
@@ -157,8 +156,7 @@ PAGES: dict[str, Page] = {
             "Miyoshi et al., Figure 2: perceptron": _make_ensemble_view("perceptron"),
             "Miyoshi et al., Figure 3: AdaTron": _make_ensemble_view("adatron"),
             "Miyoshi et al., Figure 4: R and q": View({"K": 2, "t": 50}, x="R-q", figures=("variety",)),
-            "Learning curves": replace(STUDENTS_VIEW, config={"K": 3, "t": 50}),
-            "Learning curves of vote and mean": replace(LEARNING_CURVES_VIEW, config={"K": 3, "t": 50}),
+            "Learning curves": replace(LEARNING_CURVES_VIEW, config={"K": 3, "t": 50}),
             "Errors against K": replace(ENSEMBLE_VIEW, config={"K": 11, "t": 50}),
             "Inputs of power-law variances": POWER_LAW_VIEW,
         },

@@ -59,7 +59,10 @@ class CallScheduler:
 CELL_STYLE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": 0}  # fills a cell of the grid
 MENU_STYLE: dict[str, Any] = CELL_STYLE | {
     "size": "small",
-    "sx": {"&.MuiInputBase-root, & .MuiInputBase-root": {"height": "40px"}},
+    "sx": {
+        "&.MuiInputBase-root, & .MuiInputBase-root": {"height": "40px"},
+        "& .MuiSelect-select": {"padding-left": "10px !important"},
+    },
 }
 SLIDER_SX = {  # the label and the value, which looks the same whether or not it can be typed, over the slider
     "&.MuiFormControl-root": {"height": "40px"},

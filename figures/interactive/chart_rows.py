@@ -20,7 +20,7 @@ from figures.labels import plain_from_latex
 from figures.style import replace_infinities
 
 MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 100  # fewer points do not fix a smooth line, more do not need one
-SPLINE_STEPS_PER_INTERVAL = 4  # per interval between solved values
+MIN_SPLINE_STEPS_PER_INTERVAL, MIN_SPLINE_STEPS = 4, 60  # between solved values, and along a line
 BOKEH_MARKERS = {
     "o": "circle",
     "s": "square",
@@ -56,17 +56,18 @@ def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool)
     that the values do not have.
 
     >>> x, y = interpolate_smoothly(np.arange(6.0), np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), False, False)
-    >>> x[:5], y[::4], y.min()
-    (array([0.  , 0.25, 0.5 , 0.75, 1.  ]), array([0.3, 0.2, 0.1, 0. , 0. , 0. ]), np.float64(0.0))
+    >>> x[::6][:5], y[::12], y.min()
+    (array([0. , 0.5, 1. , 1.5, 2. ]), array([0.3, 0.2, 0.1, 0. , 0. , 0. ]), np.float64(0.0))
     """
     if not MIN_SPLINE_POINTS <= x.size < MAX_SPLINE_POINTS or (np.diff(x) <= 0).any():
         return x, y
     u, v = np.log(x) if log_x else x, np.log(y) if log_y else y
-    steps = np.arange(SPLINE_STEPS_PER_INTERVAL * (x.size - 1) + 1) / SPLINE_STEPS_PER_INTERVAL
+    steps_per_interval = max(MIN_SPLINE_STEPS_PER_INTERVAL, MIN_SPLINE_STEPS // (x.size - 1))
+    steps = np.arange(steps_per_interval * (x.size - 1) + 1) / steps_per_interval
     u_fine = np.interp(steps, np.arange(x.size), u)
     v_fine = PchipInterpolator(u, v)(u_fine)
     fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
-    fine_x[::SPLINE_STEPS_PER_INTERVAL], fine_y[::SPLINE_STEPS_PER_INTERVAL] = x, y  # solved values must stay exact
+    fine_x[::steps_per_interval], fine_y[::steps_per_interval] = x, y  # solved values must stay exact
     return fine_x, fine_y
 
 
