@@ -28,7 +28,7 @@ def list_entry_scenarios():
     views = {f"{kind} page": (kind, complete_view(kind, page.view)) for kind, page in pages.items()}
     for name in CONFIGS:
         scenario = config_files.load(name)
-        views[name] = choose_opening_page(scenario, named(scenario, name))[:2]
+        views[name] = choose_opening_page(scenario, named(scenario, name))
     return {
         name: scenario_from(settings.expand_page_config(kind, view.config, view.x))
         for name, (kind, view) in views.items()

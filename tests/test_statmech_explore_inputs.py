@@ -33,7 +33,7 @@ def opened():
     pages, messages = [], []
 
     def open_(scenario):
-        given, _ = settings.reduce_config(scenario)
+        given = settings.reduce_config(scenario)
         with set_curdoc(Document()):
             live = ScenarioControls(
                 View(given), scenario.CHOICE, lambda: None, lambda: None, lambda *it: messages.append(it)
@@ -211,7 +211,7 @@ def test_a_shipped_config_of_structured_inputs_opens_on_the_charts_of_its_figure
     from figures.explorer.page import make_opening_view, named
 
     scenario = config_files.load(name)
-    view, _ = make_opening_view(scenario, named(scenario, name))
+    view = make_opening_view(scenario, named(scenario, name))
     assert settings.check_and_complete_view(view, scenario.CHOICE).show == charts
     assert {*charts} <= {*curves.get_chart_variables(scenario)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -578,18 +578,6 @@ class ScenarioControls:
         possible = [name for name in self._list_abscissa_keys() if name not in self.controls]
         names = [name for name in possible if not settings.is_recorded_key(self.choice, name)]
         return [*dict.fromkeys([*names, *([listed_key] if listed_key else [])])]
-
-    def describe_other_keys(self, names: Iterable[str]) -> str:
-        """Describe those of the keys that only the field of other keys changes, or return an empty string."""
-        menus = {menu.key for menu in self.menus if menu.menu.visible}
-        hidden = [name for name in names if name not in {*self.sliders, *self.controls, *menus, self.curves_key.value}]
-        values = ", ".join(
-            f"{settings.get_slider_label(self.choice, name)} = {format_value_line([self.given[name]])}".replace(
-                "= -", "= −"
-            )
-            for name in hidden
-        )
-        return f"One case of the config: {values} (set others under other keys, in the drawer)" if hidden else ""
 
     def move_last_slider(self, num_steps: int) -> str:
         """Move the last used (or else the first) slider, and return its label and value."""

@@ -279,7 +279,7 @@ class ExplorerPage:
             view = settings.read(query, list_scenario_files(scenario)) or view
         except ConfigError as failure:
             problem = describe_exception(failure)
-        choice, view, cut = choose_opening_page(scenario, view)
+        choice, view = choose_opening_page(scenario, view)
         self._make_header_menus(choice, view)
         is_same_kind = scenario is not None and settings.get_page_kind(scenario) == choice
         functions = key_menus.list_time_function_values(scenario) if is_same_kind else {}
@@ -287,8 +287,6 @@ class ExplorerPage:
         self.open_initial_view()
         if problem:
             self._show_message("warning", problem)
-        else:
-            self._show_message("info", self.source.describe_other_keys(cut))
 
     def _make_header_menus(self, kind_name: str, view: View) -> None:
         titles = {get_kinds()[name].TITLE: name for name in settings.get_page_settings_by_kind()}
@@ -346,7 +344,6 @@ class ExplorerPage:
         """
         self.charts.set_lecture_mode(enabled)
         self.controls.visible = self.strip.visible = not enabled
-        self.message.visible = self.message.visible and not (enabled and self.message.severity == "info")
         self.progress.object = html.escape(LECTURE_MODE_HELP if enabled else self.progress_text)
 
     def _handle_key(self, pressed: str) -> None:
@@ -522,16 +519,14 @@ def complete_view(kind_name: str, view: View) -> View:
     )
 
 
-def choose_opening_page(
-    scenario: AbstractScenario | None = None, view: View | None = None
-) -> tuple[str, View, list[str]]:
-    """Return the scenario kind and view of a new page, and the keys reduced to a single value."""
+def choose_opening_page(scenario: AbstractScenario | None = None, view: View | None = None) -> tuple[str, View]:
+    """Return the scenario kind and the view of a new page."""
     if view is not None and view.config:
-        return settings.find_page_kind(view.config), view, []
+        return settings.find_page_kind(view.config), view
     if scenario is not None:
-        return settings.get_page_kind(scenario), *make_opening_view(scenario, view)
+        return settings.get_page_kind(scenario), make_opening_view(scenario, view)
     choice = next(iter(settings.get_page_settings_by_kind()))
-    return choice, complete_view(choice, settings.get_page_settings(choice).view), []
+    return choice, complete_view(choice, settings.get_page_settings(choice).view)
 
 
 def list_scenario_files(scenario: AbstractScenario | None) -> list[Any]:
@@ -544,7 +539,7 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
 
     The page itself shows any error.
     """
-    choice, view, _ = choose_opening_page(scenario, view)
+    choice, view = choose_opening_page(scenario, view)
     with contextlib.suppress(Exception):  # a user's rule may raise any exception
         x = view.x or get_kinds()[choice].USUAL_X_KEY
         opened_scenario = scenario_from(settings.expand_page_config(choice, view.config, x))
@@ -552,8 +547,8 @@ def prepare(scenario: AbstractScenario | None = None, view: View | None = None) 
             computation.solve_with_dense_grid(opened_scenario, settings.get_x_key(choice, x))
 
 
-def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> tuple[View, list[str]]:
-    """Return the initial view of a scenario, and the keys reduced to a single value.
+def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> View:
+    """Return the initial view of a scenario.
 
     The view is the view of its figure, if that has one. Otherwise the swept key is on the x axis.
     """
@@ -578,8 +573,7 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> t
             show=(*shown_variables, *controls),
             log=(*settings.get_log_x_axis(scenario, x), *_get_log_y(default_view)),
         )
-    page_config, cut = settings.reduce_config(scenario, x)
-    return replace(view or default_view, config=page_config, x=x), cut
+    return replace(view or default_view, config=settings.reduce_config(scenario, x), x=x)
 
 
 def _get_log_y(view: View) -> tuple[str, ...]:
@@ -618,7 +612,7 @@ def _make_notebook_opening(source: AbstractScenario | str | Path | None, overrid
     if why := explain_missing_page(scenario):
         raise ConfigError(why)
     name = "" if isinstance(source, AbstractScenario) else config_files.get_shipped_config_name(source)
-    return make_opening_view(scenario, named(scenario, name))[0]
+    return make_opening_view(scenario, named(scenario, name))
 
 
 def make_scenario_page_factory(

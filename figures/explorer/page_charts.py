@@ -121,7 +121,7 @@ CONTROL_CHART_CSS_CLASS = "below"  # CSS class of the low charts that show contr
 CHART_AREA_CSS = """
 :host { flex: 1 0 0 }
 div[id^="flexbox"] {
-  display: grid !important; height: 100%; gap: 8px; padding: 4px 0 0 8px; box-sizing: border-box;
+  display: grid !important; height: 100%; gap: 8px; padding: 4px 8px 0 8px; box-sizing: border-box;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, max(330px, 32%)), 1fr)); grid-auto-rows: minmax(260px, 1fr);
 }
 @media (min-width: 700px) {

@@ -390,8 +390,8 @@ def get_log_x_axis(scenario: AbstractScenario, x: str) -> tuple[str, ...]:
     return ("x",) if needs_log_x(np.array(values)) else ()
 
 
-def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, Any], list[str]]:
-    """Return the config of a page for a scenario, and the keys reduced to fewer values.
+def reduce_config(scenario: AbstractScenario, x: str = "") -> dict[str, Any]:
+    """Return the config of a page for a scenario, with fewer values of its keys.
 
     One key in addition to the x axis may have several values, which are curves. Every other key gets its first value.
     """
@@ -418,7 +418,7 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     single_value_keys += [
         name for name, values in get_time_dependent_keys(scenario).items() if name != key and len(values) > max_values
     ]
-    cut = _reduce_lists(config, names, max_values, single_value_keys)
+    _reduce_lists(config, names, max_values, single_value_keys)
     for name in {key, default_key}:
         config[name] = (
             thin_values(sort_if_numeric(config[name])) if isinstance(config.get(name), list) else config.get(name)
@@ -427,14 +427,14 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> tuple[dict[str, An
     try:
         scenario_from(expand_page_config(choice, config, x))
     except ScenarioError:  # parallel values may not be possible in other combinations
-        return config | first_values, drop_duplicates([*cut, *first_values])
-    return config, cut
+        return config | first_values
+    return config
 
 
 def _reduce_lists(
     config: dict[str, Any], names: Iterable[str], max_values: int, single_value_keys: Sequence[str] = ()
-) -> list[str]:
-    """Shorten lists of values in place, and return the shortened keys.
+) -> None:
+    """Shorten lists of values in place.
 
     The key with the longest list that fits keeps up to `max_values` values, and every other key keeps one. Keys in
     `single_value_keys` keep one value, as a page has menus of single values.
@@ -446,7 +446,6 @@ def _reduce_lists(
         number = min(max_values, lists[name]) if name == several else 1
         thinned_values = [config[name][index] for index in np.linspace(0, lists[name] - 1, number).round().astype(int)]
         config[name] = thinned_values if number > 1 else config[name][0]
-    return [name for name in lists if lists[name] > (max_values if name == several else 1)]
 
 
 def find_several_valued_key(kind_name: str, config: Mapping[str, Any], x: str) -> str:
@@ -587,7 +586,7 @@ def check_and_complete_view(view: View, kind_name: str) -> View:
     scenario = scenario_from(expand_page_config(kind_name, view.config, x))
     if why := explain_missing_page(scenario):
         raise ConfigError(why)
-    page_config, _ = reduce_config(scenario, x)
+    page_config = reduce_config(scenario, x)
     ends = {name: view.config[name] for name in view.config if name in page_config and is_number(view.config[name])}
     variables = get_chart_variables(scenario)
     unknown = [name for name in view.show if name not in variables]

@@ -329,7 +329,8 @@ class Chart:
         """Fit labels to the width and height of the chart in pixels."""
         self.wide, self.high = width, height
         letters = max(len(plain_from_latex(self.panel.ylabel)), 1)
-        pixels = min(AXIS_NAME_FONT_PIXELS * self.theme.size, height / (MATH_ASPECT_RATIO * letters))
+        ratio = MATH_ASPECT_RATIO if "$" in self.panel.ylabel else LETTER_ASPECT_RATIO
+        pixels = min(AXIS_NAME_FONT_PIXELS * self.theme.size, height / (ratio * letters))
         self.figure.yaxis.axis_label_text_font_size = f"{pixels:.0f}px"
 
     def simplify_low_chart(self) -> None:
