@@ -27,7 +27,14 @@ from figures.interactive.axes_and_theme import DARK_PAGE_FILTER, ChartTheme
 from figures.interactive.chart import HELD_CURVE_OPACITY, Chart, get_axes_key
 from figures.interactive.chart_rows import LEVEL_LINE_STYLES
 from figures.interactive.swatches import make_swatch
-from figures.labels import define_drawn_symbols, format_key_name, get_symbol, html_from_latex, variable_label
+from figures.labels import (
+    SHORT_DEFINITION_END_PATTERN,
+    define_drawn_symbols,
+    format_key_name,
+    get_symbol,
+    html_from_latex,
+    variable_label,
+)
 from figures.overlay import describe_panel
 from figures.style import THEORY_COLOUR
 from statmech.keys.figure_key import Composition
@@ -436,6 +443,12 @@ class ExplorerCharts:
         definitions = define_drawn_symbols(
             results.scenario, texts, [label for panel in panels for label in (panel.xlabel, panel.ylabel)]
         )
+        words = [variable for variable in map(self.drawn.__getitem__, self.charts) if "$" not in variable.symbol]
+        definitions += [
+            f"{word.symbol}: {SHORT_DEFINITION_END_PATTERN.split(word.long_name)[0]}"
+            for word in words
+            if word.symbol not in word.long_name
+        ]
         notes = "; ".join(map(html_from_latex, definitions))
         reason = results.scenario.expected_deviation_reason if results.simulation is not None else ""
         sentences = [*([reason[0].upper() + reason[1:]] if reason else []), *([notes] if notes else [])]
