@@ -361,6 +361,7 @@ class ExplorerPage:
         The menus offer the functions of time of its config.
         """
         self.message.visible = False
+        self.charts.page_note = settings.get_page_settings(kind_name).note
         self.charts.apply_view(view)
         self.opening_query = ""
         live = ScenarioControls(
@@ -618,7 +619,7 @@ def _make_notebook_opening(source: AbstractScenario | str | Path | None, overrid
 def make_scenario_page_factory(
     scenario: AbstractScenario, view: View | None = None, name: str = ""
 ) -> Callable[[], ExplorerPage]:
-    """Return a function that makes a page of a scenario of this name, or of the view in the page's address."""
+    """Return a function that makes a page of a named scenario, or shows the view in the page's address."""
     return lambda: ExplorerPage(scenario, view=view, query=_get_query(), name=name)
 
 

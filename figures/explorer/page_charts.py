@@ -159,6 +159,7 @@ class ExplorerCharts:
 
     def __init__(self, on_change: Callable[[], None] = lambda: None, height: int = 0):
         self.chart_content: ChartContent | None = None
+        self.page_note = ""  # a reason for points off their lines
         self.drawn: dict[str, Variable] = {}
         self.held: dict[str, PanelDescription] = {}
         self.common_axes: tuple[Any, ...] = ()  # x, unit and plane, which held curves need
@@ -341,7 +342,7 @@ class ExplorerCharts:
             chart.simplify_low_chart()
 
     def _estimate_frame_size(self) -> tuple[float, float, float]:
-        """Estimate the width of a chart, its height and that of a control in the layout of `CHART_AREA_CSS`."""
+        """Estimate the width of a chart, and the heights of charts and controls, in the layout of `CHART_AREA_CSS`."""
         width, height = self.area_size
         above, below = self._split_control_charts()
         count = len(above or below)
@@ -450,7 +451,8 @@ class ExplorerCharts:
             if word.symbol not in word.long_name
         ]
         notes = "; ".join(map(html_from_latex, definitions))
-        reason = results.scenario.expected_deviation_reason if results.simulation is not None else ""
+        reason = (results.scenario.expected_deviation_reason or self.page_note) * (results.simulation is not None)
+        reason = reason.replace("sqrt(N)", "√<i>N</i>")
         sentences = [*([reason[0].upper() + reason[1:]] if reason else []), *([notes] if notes else [])]
         return f'<div style="font-size:{18 if self.lecture else 13}px">{"<br>".join(sentences)}</div>'
 

@@ -69,6 +69,7 @@ class Page:
     view : the initial view, with the config `start`
     variable_planes : pairs of variables that can be drawn against each other, along the key
     preset_views : further views, by their titles
+    note : the reason if points lie off their lines
     """
 
     start: dict[str, Any] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Page:
     view: View = View(log=("x",))
     variable_planes: tuple[tuple[str, str], ...] = ()
     preset_views: Mapping[str, View] = field(default_factory=dict)
+    note: str = ""
 
 
 def explain_missing_page(scenario: AbstractScenario) -> str:
@@ -380,6 +382,7 @@ PAGES: dict[str, Page] = {
         num_points=12,
         keys_without_slider=("noise", "gain"),
         view=View(show=("m", "eps_g")),
+        note="finite N smears out the transitions between fixed points",
         preset_views={
             "binary perceptron": View(
                 {"prior": ["binary"]}, show=("m", "eps_g"), figures=("binary_perceptron", "amp_steps")

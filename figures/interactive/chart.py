@@ -50,7 +50,7 @@ ASSUMED_FRAME_SIZE = 600.0, 420.0  # pixels, for the spacing of labels until the
 LETTER_ASPECT_RATIO = 0.62  # mean width of a letter over its height
 MATH_ASPECT_RATIO = 0.48  # the same for the labels of axes
 MAX_LABEL_WIDTH_FRACTION = 0.4  # wider labels belong in the legend
-SINGLE_RUN_OPACITY = 0.5
+SINGLE_RUN_OPACITY = 0.65
 MIN_FILLED_HEIGHT_FRACTION = 0.5  # curves that fill less are rescaled at the end of a drag
 
 
