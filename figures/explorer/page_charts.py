@@ -122,7 +122,7 @@ NUM_INITIAL_CHARTS = 2  # charts shown when a page opens
 LEFT_BORDER_PIXELS = 80  # aligns the y axes of stacked charts
 LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
 INITIAL_AREA_SIZE = 1300, 500  # pixels, until the browser reports the size of the area
-FRAME_MARGIN_PIXELS = 45  # height of a chart outside its frame
+FRAME_MARGIN_PIXELS, LOW_FRAME_MARGIN_PIXELS = 45, 60  # height of a chart outside its frame
 MIN_ROW_PIXELS, MIN_COLUMN_PIXELS, GAP_PIXELS = 260, 338, 8  # as in CHART_AREA_CSS
 CONTROL_CHART_CSS_CLASS = "below"  # CSS class of the low charts that show controls
 CHART_AREA_CSS = """
@@ -138,6 +138,11 @@ div[id^="flexbox"]:has(.below) { grid-template-rows: minmax(260px, 9fr); grid-au
 div[id^="flexbox"]:has(> :nth-child(3) > .below) { grid-template-columns: repeat(2, minmax(0, 1fr)) }
 div[id^="flexbox"]:has(> :nth-child(2) > .below) { grid-template-columns: minmax(0, 1fr) }
 .below { grid-column: 1 / -1 }
+@media (max-width: 699px) {
+  :host { flex: none; height: auto !important }
+  div[id^="flexbox"] { height: auto; grid-auto-rows: 270px !important }
+  div[id^="flexbox"]:has(.below) { grid-template-rows: 270px !important; grid-auto-rows: 130px !important }
+}
 """
 NOTES_STYLE = {"flex": "none", "opacity": "0.85", "line-height": "1.35"}
 LEGEND_STYLE = "display:flex;flex-wrap:wrap;gap:2px 14px;align-items:center;line-height:1.25"
@@ -353,7 +358,7 @@ class ExplorerCharts:
         self.area.styles = {"min-height": f"{least:.0f}px"}  # the notes lie below
         main_height = height * 9 / (9 + 5 * num_low_rows)
         heights = max(main_height / rows, MIN_ROW_PIXELS), max(main_height * 5 / 9, MIN_ROW_PIXELS / 2)
-        frame_height, control_height = (row_height - FRAME_MARGIN_PIXELS for row_height in heights)
+        frame_height, control_height = heights[0] - FRAME_MARGIN_PIXELS, heights[1] - LOW_FRAME_MARGIN_PIXELS
         return width / columns, frame_height, control_height if above else frame_height
 
     def _insert_charts(self) -> None:
