@@ -7,6 +7,7 @@ docs/images/strip_column.png shows the same panels below each other, for phones.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import thumbnails
@@ -15,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import statmech
-from figures.panels import draw_guide, make_line_handle, set_log_axes
+from figures.panels import draw_guide, make_curve_handle, make_line_handle, make_points_handle, set_log_axes
 from figures.style import CURVE_COLOURS, THEORY_COLOUR, apply_style, draw_seed_means
 from statmech.kinds.selection_and_vocabulary import scenario_from
 from statmech.results.results import Results
@@ -24,7 +25,7 @@ ROW_INCHES, COLUMN_INCHES = (9.6, 2.9), (3.6, 8.2)
 ALPHAS = [0.1, 0.15, 0.25, 0.4, 0.6, 0.8, 0.9, 1, 1.1, 1.25, 1.6, 2.5, 4, 6.5, 10]  # N alpha is whole
 LAMBDAS = {1e-3: "$\\lambda = 0.001$", "best": "best $\\lambda$"}
 BELOW, ABOVE, STEPS = 1e-5, 3e-3, 2000  # of a jump, in alpha; of message passing, which is slow just above it
-STARTS = {"informed": ("start at the teacher", 1, 0.955), "uninformed": ("start without\ninformation", 0, 0.72)}
+STARTS = {"informed": ("start near the teacher", 1, 0.955), "uninformed": ("start without\ninformation", 0, 0.72)}
 
 
 @apply_style
@@ -39,13 +40,12 @@ def strip(in_column: bool = False) -> Figure:
         "abc", figure.axes, ("double descent", "a plateau", "a first-order transition"), strict=True
     ):
         ax.set_title(f"({letter}) {title}", loc="left")
-    keys = [
-        make_line_handle(
-            "simulation at finite $N$", marker="o", linestyle="none", markerfacecolor="white", color=THEORY_COLOUR
-        )
+    keys: list[Any] = [
+        make_points_handle("simulation at finite $N$ (mean, standard error)"),
+        make_line_handle("theory, $N\\to\\infty$"),
+        make_line_handle("single runs", color=CURVE_COLOURS[0], linewidth=0.5),
     ]
-    keys.append(make_line_handle("theory, $N\\to\\infty$", color=THEORY_COLOUR))
-    figure.legend(handles=keys, loc="outside lower center", ncols=2)
+    figure.legend(handles=keys, loc="outside lower center", ncols=1 if in_column else 3)
     return figure
 
 
@@ -54,12 +54,12 @@ def curves(ax: Axes) -> None:
     simulated = run_once("double_descent", lam=(*LAMBDAS,), alpha=(*ALPHAS,)).simulation
     alphas = np.union1d(np.geomspace(0.1, 10, 61), np.geomspace(0.8, 1.25, 61))
     solved = solution("double_descent", lam=list(LAMBDAS), alpha=alphas.tolist())
-    for number, (name, look) in enumerate(zip(LAMBDAS.values(), (1, 0), strict=True)):
+    for number, look in enumerate((1, 0)):
         draw_seed_means(ax, simulated.alpha, simulated.mse.isel(lam=number), look)
-        ax.plot(solved.alpha, solved.mse.isel(lam=number), color=CURVE_COLOURS[look], label=name)
+        ax.plot(solved.alpha, solved.mse.isel(lam=number), color=CURVE_COLOURS[look])
     ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="mean squared error")
     set_log_axes(ax, "xy")
-    ax.legend()
+    ax.legend(handles=[make_curve_handle(look, name) for name, look in zip(LAMBDAS.values(), (1, 0), strict=True)])
 
 
 def escapes(ax: Axes) -> None:

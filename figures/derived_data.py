@@ -58,8 +58,13 @@ class FittedExponent(NamedTuple):
         >>> [exponent.text_with_error for exponent in exponents]
         ['-0.988(13)', '0.50']
         """
-        text = f"{self.value:.{self.num_digits}f}"
-        return f"{text}({round(self.error * 10**self.num_digits)})" if self.error > 0 else text
+        error = f"({round(self.error * 10**self.digits)})" if self.error > 0 else ""
+        return f"{self.value:.{self.digits}f}{error}"
+
+    @property
+    def digits(self) -> int:
+        """The number of decimals of the exponent: two digits of its error, or two without an error."""
+        return max(0, 1 - int(np.floor(np.log10(self.error)))) if self.error > 0 else 2
 
 
 def fit_exponent(x: np.ndarray, run_values: np.ndarray, min_x: float = 0.0) -> FittedExponent | None:

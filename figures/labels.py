@@ -468,11 +468,11 @@ def describe_title_values(scenario: AbstractScenario) -> list[str]:
     """Return the parts of a title: the learner or rule, and every key with a single value, except N.
 
     A longer value, such as a list of variances, is left to the caption. A key at its default is only included if it has
-    a symbol, is not 0, and applies to all learners or rules.
+    a symbol, is not 0 or one student, and applies to all learners or rules.
 
     >>> from statmech import Scenario
     >>> describe_title_values(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
-    ['Hebbian rule', '$K$ = 1', '$p_f$ = 0.1', '$\\\\eta$ = 1']
+    ['Hebbian rule', '$p_f$ = 0.1', '$\\\\eta$ = 1']
     """
     config, fields = expand_config(scenario), type(scenario).model_fields.keys()
     defaults, kinds = _get_key_defaults(scenario, config), [*_get_configured_classes(scenario, config)]
@@ -480,7 +480,7 @@ def describe_title_values(scenario: AbstractScenario) -> list[str]:
     names = []
     for name, value in get_caption_keys(scenario).items():
         shared = name in fields or any(all(name in get_parameters(kind) for kind in group) for group in kinds)
-        is_main = value and shared and get_symbol(scenario, name).startswith("$")
+        is_main = value and shared and (name, value) != ("K", 1) and get_symbol(scenario, name).startswith("$")
         is_single = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
         if is_single and name not in TITLE_OMITTED_KEYS and (is_main or value != defaults.get(name)):
             names.append(name)

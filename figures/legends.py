@@ -70,6 +70,8 @@ def _make_colour_entries(
 ) -> Iterator[LegendEntry]:
     """Yield a legend entry per colour: a line and, unless markers show another axis or variables, a marker.
 
+    Without theory and without a marker, the entry is an area.
+
     With several results, an entry includes the label of its results, and their size if it differs. Markers are filled
     if hollow points have a meaning and most points of the curve are filled.
     """
@@ -96,6 +98,9 @@ def _make_colour_entries(
         label = ", ".join(item for item in (part.label, text) if item) + (
             f" ({', '.join(own_sizes)})" if own_sizes else ""
         )
+        if not marker_style and results.theory is None:  # nothing in the figure is a line of this colour
+            yield LegendEntry(label, {"facecolor": part.curve_colours[index], "alpha": 1, "linewidth": 0}, "band")
+            continue
         style = {
             "color": part.curve_colours[index],
             "linestyle": part.line_dashes if not marker_style else line_style,

@@ -79,9 +79,9 @@ def draw_description(description: FigureDescription) -> Figure:
         _keep_outer_table_labels(axes, description.num_columns)
     elif stacked or description.shared_axes:
         panels.keep_outer_labels(axes, "xy" if stacked or "x" in description.shared_axes else "y")
-    draw_title(figure, description.title_texts)
     longest = max((len(entry.label) for entry in description.curve_entries), default=0)
     has_right_legend = is_single and not stacked and description.width is None and longest <= MAX_RIGHT_ENTRY_LETTERS
+    draw_title(figure, description.title_texts, has_right_legend)
     draw_legend = draw_right_legend if has_right_legend else draw_lower_legend
     notes = (*description.notes, *([ZEROS_NOTE] if any(panel.hides_zeros for panel in description.panels) else []))
     draw_legend(figure, description.curve_entries, description.mark_entries, notes, description.definitions)
@@ -239,14 +239,15 @@ def draw_lower_legend(
     panels.draw_legend_below(figure, handles, note=note, definitions=definitions)
 
 
-def draw_title(figure: Figure, texts: Sequence[str]) -> None:
+def draw_title(figure: Figure, texts: Sequence[str], has_right_legend: bool = False) -> None:
     """Write the properties common to all results above the panels."""
     if not texts:
         return
-    if len(figure.axes) == 1:  # the legend may be to the right of the panel
-        figure.axes[0].set_title(_wrap_lines(texts, MAX_TEXT_LINE_LETTERS // 2))
+    max_letters = int(MAX_TEXT_LINE_LETTERS * get_relative_letters_per_line(figure))
+    if len(figure.axes) == 1:
+        figure.axes[0].set_title(_wrap_lines(texts, max_letters * 3 // 5 if has_right_legend else max_letters * 4 // 5))
     else:
-        figure.suptitle(_wrap_lines(texts, int(MAX_TEXT_LINE_LETTERS * get_relative_letters_per_line(figure))))
+        figure.suptitle(_wrap_lines(texts, max_letters))
 
 
 def _wrap_lines(texts: Sequence[str], max_letters: int) -> str:

@@ -558,7 +558,7 @@ def _fit_power_law(
         derived_data.fit_exponent(*theory_points, min_x=fitted.x[0]) if runs is not None and theory_points else None
     )
     formula = rf"${y_symbol}\propto {x_symbol}^{{\,{fitted.text_with_error}}}$" + (
-        f", theory ${expected.value:.{fitted.num_digits}f}$" if expected else ""
+        f", theory ${expected.value:.{fitted.digits}f}$" if expected else ""
     )
     full_label = ", ".join(item for item in (drawn_curve.label, title) if item)
     style = {"color": drawn_curve.style.points["color"], **FITTED_LINE_STYLE}

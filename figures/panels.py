@@ -464,7 +464,7 @@ def add_title_and_legend(
     legend_handles
         Handles of the legend.
     title_keys
-        Keys of a single value that begin the title, or texts with an equals sign. Missing keys are skipped.
+        Keys of a single value that begin the title, or texts of several words. Missing keys are skipped.
     columns
         The number of columns of the legend, by default as many as fit.
     note
@@ -477,7 +477,7 @@ def add_title_and_legend(
     """
     dataset = results.either if isinstance(results, Results) else results
     texts = [_describe_key_value(results, dataset[name]) if name in dataset.coords else name for name in title_keys]
-    texts = [text for text in texts if text not in title_keys or "=" in text]
+    texts = [text for text in texts if text not in title_keys or " " in text]
     texts.append(labels.describe_size_and_runs(dataset))
     set_heading(figure, texts)
     texts += [str(key.get_label()) for key in legend_handles]
@@ -534,10 +534,17 @@ def _distribute_texts(texts: Sequence[str], separator: str, width: float) -> lis
     return lines
 
 
-def reserve_definition_lines(figure: Figure, definitions: Sequence[str]) -> str:
-    """Return the definitions of symbols, wrapped to the width of a figure, and enlarge the figure by their height."""
-    text = wrap_texts(figure, definitions, "; ", MAX_NOTE_LINE_LETTERS)
-    height = get_medium().size_factor * DEFINITION_LINE_HEIGHT * len(text.splitlines())
+def reserve_definition_lines(figure: Figure, definitions: Sequence[str], note: str = "") -> str:
+    """Return a note with definitions of symbols, wrapped to the width of a figure.
+
+    The figure is enlarged by the height of the lines that the definitions add to the note.
+    """
+    note_texts = note.split("; ")
+    text, note_alone = (
+        wrap_texts(figure, texts, "; ", MAX_NOTE_LINE_LETTERS) for texts in ([*note_texts, *definitions], note_texts)
+    )
+    num_new_lines = len(text.splitlines()) - len(note_alone.splitlines())
+    height = get_medium().size_factor * DEFINITION_LINE_HEIGHT * num_new_lines
     figure.set_figheight(figure.get_figheight() + height)
     return text
 
@@ -549,9 +556,7 @@ def draw_legend_below(
 
     The note and the definitions of symbols are written above its entries.
     """
-    text = wrap_texts(figure, [*note.split("; "), *definitions], "; ", MAX_NOTE_LINE_LETTERS)
-    num_lines = len(text.splitlines()) - bool(note)
-    figure.set_figheight(figure.get_figheight() + get_medium().size_factor * DEFINITION_LINE_HEIGHT * num_lines)
+    title = reserve_definition_lines(figure, definitions, note)
     max_letters = max((len(labels.plain_from_latex(str(key.get_label()))) for key in legend_handles), default=0)
     max_columns = max(
         1, min(MAX_LEGEND_COLUMNS, int(MAX_LEGEND_LETTERS * get_relative_letters_per_line(figure)) // (max_letters + 6))
@@ -564,12 +569,13 @@ def draw_legend_below(
     rows = _arrange_in_rows(legend_handles, column_count)
     if get_medium().is_one_column:
         figure.set_figheight(figure.get_figheight() + LEGEND_ROW_HEIGHT * len(rows))
-    figure.legend(
+    legend = figure.legend(
         handles=[key for column in zip(*rows, strict=True) for key in column],  # a legend is filled by columns
         loc="outside lower center",
         ncols=max(len(rows[0]), 1),
-        title=text or None,
+        title=title or None,
     )
+    legend.get_title().set(color=NOTE_COLOUR, multialignment="center")
 
 
 def _arrange_in_rows(legend_handles: Sequence[Any], max_columns: int) -> list[list[Any]]:

@@ -59,7 +59,7 @@ def test_captions_and_titles_have_no_raw_names_of_keys(kind):
 AT_DEFAULTS = {
     "clusters": (Clusters(clusters="gaussian", loss="square", alpha=[1, 2]), ("Δ = 2", "λ = 0.1", "square loss")),
     "network": (Network(network="relu", t=[0, 1]), ("M = 2", "K = 2", "η = 1", "ReLU network")),
-    "rule": (Scenario(rule="hebb", t=[0, 1]), ("K = 1", "η = 1", "Hebbian rule")),
+    "rule": (Scenario(rule="hebb", t=[0, 1]), ("η = 1", "Hebbian rule")),
     "loss": (Risk(loss="hinge", alpha=[1, 2]), ("λ = 0.1", "hinge loss")),
     "tasks": (
         NetworkTasks(network="erf", tasks=2, switch=50, t=[0, 50, 60]),

@@ -211,7 +211,7 @@ def test_a_fit_is_drawn_and_stated_beside_that_of_theory():
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     [said] = [text for text in legend_of(figure) if "propto" in text]
     assert said.startswith(r"$\epsilon_g\propto t^{\,-0.")
-    assert said.endswith("theory $-0.4999$")
+    assert said.endswith("theory $-0.4999$")  # the digits of the fit
     with pytest.raises(ConfigError, match="no curve has 3 positive points"):
         figures.compose(computed(Scenario(rule="hebb", N=20, t=[1, 2], seeds=2)), Composition(y="eps_g", fit=True))
 

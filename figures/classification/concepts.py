@@ -257,7 +257,8 @@ def _format_axes(ax: Axes, data_source: DataSource, heights: list[float], classe
     labels = [positions[index].replace("-", "\N{MINUS SIGN}").lstrip("p") for index in tick_indices]
     ax.set_xticks(tick_indices, labels)
     top = 1.25 * max(0.0, *heights)
-    ax.set(xlim=(-1, len(positions)), ylim=(1.55 * min(0.0, *heights), top), xlabel="position", ylabel="weight")
+    xlabel = "position (transcription starts at +1)" if data_source.regions else "position"
+    ax.set(xlim=(-1, len(positions)), ylim=(1.55 * min(0.0, *heights), top), xlabel=xlabel, ylabel="weight")
     ax.axhline(0, color="0.3", linewidth=0.8)
     for text, y, side in ((f"where true: {classes[1]}", 0.98, "top"), (f"where true: {classes[0]}", 0.08, "bottom")):
         ax.text(0.99, y, text, transform=ax.transAxes, ha="right", va=side, fontsize=SMALL_FONT_SIZE, color="0.3")

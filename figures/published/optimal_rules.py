@@ -37,8 +37,8 @@ FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last tw
 EQUAL_ERROR_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
 RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": ", decaying rate"}  # labels of schedules
 SCHEDULE_NOTE = (
-    r"$t_0$: time of the decaying rate $\eta/(1+t/t_0)$, nearly the best for this $t$ (dashed); "
-    r"solid: the best rate at every time"
+    r"$t_0$: time of the decaying rate $\eta/(1+t/t_0)$, nearly the best for this $t$; "
+    r"$t\to\infty$: the best rate at every time"
 )
 
 

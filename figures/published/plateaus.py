@@ -123,16 +123,14 @@ TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS = 30.0, 50.0, 9
 INITIAL_ASYMMETRY = 1e-4  # initial R_11 = R_22 of the lines
 MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS = 400.0, 200  # grid of the search for the escape of the lines
 MAX_DRAWN_RUNS = 32
-ESCAPE_NOTE = r"$t_\mathrm{esc}$: escape, when $|R_{11}+R_{22}-R_{12}-R_{21}|/2$ reaches 1/4"
-OVERLAP_NOTE = r"$Q$: overlap of student units"
+ESCAPE_NOTE = r"$t_\mathrm{esc}$: time when $|R_{11}+R_{22}-R_{12}-R_{21}|/2$ reaches 1/4"
+STUDENT_TEACHER_OVERLAP_NOTE = "$R$: overlaps of student and teacher units"
+OVERLAP_NOTE = STUDENT_TEACHER_OVERLAP_NOTE + r"; $Q$: of student units; $\rho$: specialisation"
+TWO_UNITS_TITLE = "2 student and 2 teacher units"
 PANEL_VARIABLES: dict[str, dict[str, str]] = {  # variables and legend labels, by axis label
     r"$\epsilon_g$": {"eps_g": ""},
-    "overlap with the teacher $R$": {"R_own": "own unit", "R_other": "other unit"},
-    r"overlap $Q$, specialisation $\rho$": {
-        "Q_own": "$Q_{kk}$",
-        "Q_other": "$Q_{12}$",
-        "specialisation": r"specialisation $\rho$",
-    },
+    "overlap $R$": {"R_own": "own unit", "R_other": "other unit"},
+    r"$Q$ and $\rho$": {"Q_own": "$Q_{kk}$", "Q_other": "$Q_{12}$", "specialisation": r"$\rho$"},
 }
 
 
@@ -160,7 +158,7 @@ def draw_plateau(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         draw_guide(ax, x=0, text="escape", color="0.7")
         if len(keys) > 1:
             ax.legend(handles=keys, loc="best")
-    return add_title_and_legend(figure, simulation, [], "$K$ = $M$ = 2", "eta", note=f"{ESCAPE_NOTE}; {OVERLAP_NOTE}")
+    return add_title_and_legend(figure, simulation, [], TWO_UNITS_TITLE, "eta", note=f"{ESCAPE_NOTE}; {OVERLAP_NOTE}")
 
 
 plateau = PublishedFigure(
@@ -305,7 +303,7 @@ def draw_plateau_spread(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     A run escapes when :math:`|R_{11}+R_{22}-R_{12}-R_{21}|/2` reaches 1/4.
     """
     spreads = _get_variance_spreads(theory)
-    results, (figure, (error, escape)) = select_with_dense_theory(simulation, theory, "t"), make_figure(3.0, 1, 2)
+    results, (figure, (error, escape)) = select_with_dense_theory(simulation, theory, "t"), make_figure(3.4, 1, 2)
     keys = draw_panel(error, results, "t", "eps_g", "inputs", log="y")
     for key, spread in zip(keys, spreads, strict=True):
         key.set_label(rf"$\Delta={spread:.2g}$")
@@ -313,8 +311,8 @@ def draw_plateau_spread(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _draw_escape_times(escape, simulation, spreads)
     _draw_predicted_escape_times(escape, theory, spreads)
     keys.append(make_line_handle(r"plateau at $\Delta=0$", **PLATEAU_GUIDE_STYLE))
-    note = f"{SPREAD_NOTE}; {ESCAPE_NOTE.partition(': ')[2]}"
-    return add_title_and_legend(figure, results, keys, "$K$ = $M$ = 2", "eta", note=note)
+    note = f"{SPREAD_NOTE}; escape: {ESCAPE_NOTE.partition('time ')[2]}; {STUDENT_TEACHER_OVERLAP_NOTE}"
+    return add_title_and_legend(figure, results, keys, TWO_UNITS_TITLE, "eta", note=note)
 
 
 plateau_spread = PublishedFigure(

@@ -14,7 +14,6 @@ from figures.curves import select_position
 from figures.labels import format_power_of_ten
 from figures.panels import add_title_and_legend, combine_with_lines, draw_panel, make_figure, modify_scenario
 from figures.published_figure import PublishedFigure
-from figures.style import SMALL_FONT_SIZE
 from statmech.inputs.data_sets import find_data_source
 from statmech.inputs.real_tables import (
     MAX_ROW_LENGTH_VARIANCE_RATIO,
@@ -27,6 +26,7 @@ from statmech.results.results import Results
 from theory.solutions import solve_line
 
 EXAMPLE_COUNT_LINE_POINTS = 150  # dense: the line bends sharply where P equals the number of columns
+PANEL_TITLE_FONT_SIZE = 6.3  # three panels leave room for 38 letters per line
 EXAMPLE_COUNT_AXIS_LABEL = "number of examples $P$"
 TABLE_ERROR_LABELS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
 TABLE_THEORY_NOTE = (
@@ -83,13 +83,13 @@ def draw_where_it_fails(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         )
         ax.set_xlabel(EXAMPLE_COUNT_AXIS_LABEL)
         table, lam = str(at_table.inputs.item()), format_power_of_ten(f"{at_table.lam.item():g}")
-        learner = rf"{at_table.loss.item()} loss, $\lambda$ = {lam}"
+        size, warnings = _describe_table_and_warnings(diagnosis_by_table[table])
         title_lines = [
             f"({'abcdefgh'[index]}) {get_table_title(table)}",
-            learner,
-            *_describe_table_and_warnings(diagnosis_by_table[table]),
+            rf"{at_table.loss.item()}, $\lambda$ = {lam}, {size}",
+            warnings,
         ]
-        ax.set_title("\n".join(title_lines), loc="left", fontsize=SMALL_FONT_SIZE)
+        ax.set_title("\n".join(title_lines), loc="left", fontsize=PANEL_TITLE_FONT_SIZE)
     return add_title_and_legend(figure, results, keys, note=TABLE_THEORY_NOTE)
 
 

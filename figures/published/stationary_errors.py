@@ -22,13 +22,11 @@ from figures.panels import (
 )
 from figures.published_figure import PublishedFigure
 from figures.style import (
-    CURVE_MARKERS,
     NO_LEGEND_GID,
     SMALL_FONT_SIZE,
     draw_seed_means,
     get_curve_style,
     get_kind_label,
-    make_shades,
 )
 from statmech.errors import ConfigError
 from statmech.stores.dataset import scenario_from_dataset
@@ -151,7 +149,7 @@ UNIT_COUNT_AXIS = "_".join(UNIT_COUNT_KEYS)
 TIME_LINE_POINTS = 60
 EQUAL_SURPLUS_UNITS_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
 FIRST_ORDER_STYLE: dict[str, Any] = {"linestyle": ":", "linewidth": 0.9}
-NOISE_FLOOR_NOTE = r"$M$: units of the teacher; $\sigma$: noise of its outputs"
+NOISE_FLOOR_NOTE = r"lines of (a) join integer $K$; $M$: teacher units; $\sigma$: noise of their output"
 K_LABEL_ROOM = 2.0  # divides the left limit of time, for the labels of K
 DRAWN_ERROR_SCALE = 1e4  # errors are drawn in units of 1e-4
 
@@ -177,8 +175,8 @@ def draw_noise_floor(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             index,
         )
     columns = np.flatnonzero(theory.M.values == units[0])
-    for order, (column, shade) in enumerate(zip(columns, make_shades(len(columns)), strict=True)):
-        style = {"color": shade, "marker": CURVE_MARKERS[order]}
+    for order, column in enumerate(columns, len(units)):  # other colours than in the first panel
+        style = get_curve_style(order)
         _draw_error_against_time(time_axes, simulation.isel({UNIT_COUNT_AXIS: column}), floors[column], style)
     _label_axes(late, time_axes, simulation, units[0])
     marks = [make_curve_handle(index, f"(a) $M$ = {M}") for index, M in enumerate(units)]

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from figures.derived_data import select_last_recorded
+from figures.labels import describe_size_and_runs
 from figures.panels import (
     GUIDE_STYLE,
     GUIDE_TEXT_STYLE,
@@ -20,6 +21,7 @@ from figures.panels import (
     make_curve_handle,
     make_figure,
     make_line_handle,
+    set_heading,
     set_log_axes,
 )
 from figures.published_figure import PublishedFigure
@@ -116,8 +118,8 @@ def _compute_median_and_error(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray
 PROJECTION_COLOUR, LENGTH_COLOUR = CURVE_COLOURS[:2]
 BOUND_STYLE: dict[str, Any] = {"linestyle": "--", "linewidth": 0.9, "gid": NO_LEGEND_GID}
 PROOF_SYMBOLS_NOTE = (
-    r"$\mathbf{u}$: unit vector of the largest margin $\gamma$; $R$: length of the longest example $\mathbf{x}$ "
-    "(label $y$)"
+    r"$\mathbf{u}$: unit vector of the largest margin $\gamma$; $R$: length of the longest example; "
+    r"$\mathbf{x}$, $y$: example and its label; $N$: input dimension"
 )
 
 
@@ -164,6 +166,7 @@ def draw_proof(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         make_line_handle(r"length $|\mathbf{w}|$", color=LENGTH_COLOUR),
         make_line_handle("bounds of the proof", color="0.1", **BOUND_STYLE),
     ]
+    set_heading(figure, [f"$P$ = {simulation.sizes['example']} examples", describe_size_and_runs(simulation)])
     draw_legend_below(figure, keys, columns=5, note=PROOF_SYMBOLS_NOTE)
     return figure
 

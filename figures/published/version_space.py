@@ -90,6 +90,7 @@ def make_great_circle(normal: np.ndarray) -> np.ndarray:
     return np.outer(np.cos(CIRCLE_ANGLES), e1) + np.outer(np.sin(CIRCLE_ANGLES), e2)
 
 
+FILM_EXAMPLES = (1, 2, 3, 6)  # numbers of examples of the first frames
 VERSION_SPACE_COLOUR, GREAT_CIRCLE_COLOUR, SPHERE_GRID_POINTS = "0.82", "0.55", 401
 TEACHER_MARKER_STYLE: dict[str, Any] = {
     "marker": "*",
@@ -176,11 +177,11 @@ def draw_version_space(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def film_version_space(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, int]]:
-    """Yield frames with durations in milliseconds: the examples one by one, then MinOver's updates."""
+    """Yield frames with durations in milliseconds: more and more examples, then MinOver's updates."""
     walk = make_walks(simulation)[-1]
     view = SphereView.from_centre(walk.best_student)
-    for P in range(1, len(walk.z) + 1):
-        yield _draw_film_frame(view, walk, P, 0), 600
+    for P in sorted({*FILM_EXAMPLES, len(walk.z)}):
+        yield _draw_film_frame(view, walk, P, 0), 900
     for update in walk.updates[:-1]:
         if update <= 20 or update % 5 == 0:
             yield _draw_film_frame(view, walk, len(walk.z), int(update)), 250
@@ -282,6 +283,7 @@ def _draw_tangent_view(ax: Axes, view: SphereView, walk: MinOverWalk, index: int
     outside = int((~(np.abs(points_of_walk) < width).all(axis=-1)).sum())
     ax.set(aspect="equal", xlim=(-width, width), ylim=(-width, width))
     ax.set_title(f"$P={len(walk.z)}$, enlarged")
+    ax.spines[:].set(visible=True, color=GREAT_CIRCLE_COLOUR, linewidth=0.6)
     ax.set_xlabel(f"{outside} of {len(points_of_walk)} updates lie outside", fontsize=SMALL_FONT_SIZE, color="0.35")
     ax.set_xticks([])
     ax.set_yticks([])
@@ -329,7 +331,7 @@ def _make_legend_handles(ax: Axes) -> list[Any]:
 @apply_style
 def _draw_film_frame(view: SphereView, walk: MinOverWalk, P: int, update: int) -> Figure:
     """Draw a frame of the film: the first P examples on the sphere, the walk so far, and its stability."""
-    figure = Figure(figsize=(6.4, 3.4), dpi=100)
+    figure = Figure(figsize=(6.4, 3.4), dpi=150)
     ball, curve = figure.subplots(1, 2, width_ratios=(1, 1))
     draw_version_space_sphere(ball, view, walk.z[:P], walk.teacher)
     newest = view.project_orthographic(make_great_circle(walk.z[P - 1])).T
