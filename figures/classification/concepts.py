@@ -127,7 +127,7 @@ def _make_bars(concept: Any) -> tuple[list[ConceptBar], str]:
         choice = term.positive if term.sense > 0 or not is_binary else term.negative
         bars.append(
             ConceptBar(
-                term.condition,
+                term.condition if term.names else "threshold (always true)",
                 term.sense * term.weight,
                 CURVE_COLOURS[classes.index(choice) % len(CURVE_COLOURS)],
                 choice,
