@@ -85,18 +85,20 @@ def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
     """Add a legend for the markers of accuracy panels, and for the signs that they show."""
     marker_style: dict[str, Any] = GREY_MARKER_STYLE | {"markersize": 6}
     signs = "".join(text.get_text() for ax in figure.axes for text in ax.texts)
-    level = SIGNIFICANCE_LABEL + (SHUFFLES_LABEL if "/" in signs else "")
     stars = [
-        make_line_handle(f"{comparison} accurate than boosting, {level}", marker=rf"${mark}$", **marker_style)
+        make_line_handle(f"{comparison} accurate than boosting", marker=rf"${mark}$", **marker_style)
         for sign, mark, comparison in ((LESS_ACCURATE_SYMBOL, r"\ast", "less"), ("+", "+", "more"))
         if sign in signs
     ]
-    draw_legend_below(figure, [*_make_marker_handles(study, paper.PUBLISHED_ACCURACY), *stars], columns=2)
+    handles = [*_make_marker_handles(study, paper.PUBLISHED_ACCURACY), *stars]
+    note = f"signs: {SIGNIFICANCE_LABEL}{SHUFFLES_LABEL if '/' in signs else ''}" if stars else ""
+    draw_legend_below(figure, handles, columns=2, note=note)
 
 
 def add_weight_count_legend(figure: Figure, study: xr.Dataset) -> None:
     """Add a legend for the markers of weight-count panels."""
-    draw_legend_below(figure, _make_marker_handles(study, paper.PUBLISHED_WEIGHT_COUNTS), columns=3)
+    handles = _make_marker_handles(study, paper.PUBLISHED_WEIGHT_COUNTS)
+    draw_legend_below(figure, handles, columns=3, note="trees have no weights")
 
 
 def _make_marker_handles(study: xr.Dataset, published_values: dict[str, dict[str, tuple[float, ...]]]) -> list[Line2D]:
