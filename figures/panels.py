@@ -539,14 +539,12 @@ def reserve_definition_lines(figure: Figure, definitions: Sequence[str], note: s
 
     The figure is enlarged by the height of the lines that the definitions add to the note.
     """
-    note_texts = note.split("; ")
-    text, note_alone = (
-        wrap_texts(figure, texts, "; ", MAX_NOTE_LINE_LETTERS) for texts in ([*note_texts, *definitions], note_texts)
-    )
-    num_new_lines = len(text.splitlines()) - len(note_alone.splitlines())
+    texts = note.split("; "), [*note.split("; "), *definitions]
+    short, complete = (wrap_texts(figure, part, "; ", MAX_NOTE_LINE_LETTERS) for part in texts)
+    num_new_lines = len(complete.splitlines()) - len(short.splitlines())
     height = get_medium().size_factor * DEFINITION_LINE_HEIGHT * num_new_lines
     figure.set_figheight(figure.get_figheight() + height)
-    return text
+    return complete
 
 
 def draw_legend_below(

@@ -90,7 +90,6 @@ def make_great_circle(normal: np.ndarray) -> np.ndarray:
     return np.outer(np.cos(CIRCLE_ANGLES), e1) + np.outer(np.sin(CIRCLE_ANGLES), e2)
 
 
-FILM_EXAMPLES = (1, 2, 3, 6)  # numbers of examples of the first frames
 VERSION_SPACE_COLOUR, GREAT_CIRCLE_COLOUR, SPHERE_GRID_POINTS = "0.82", "0.55", 401
 TEACHER_MARKER_STYLE: dict[str, Any] = {
     "marker": "*",
@@ -180,7 +179,7 @@ def film_version_space(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[t
     """Yield frames with durations in milliseconds: more and more examples, then MinOver's updates."""
     walk = make_walks(simulation)[-1]
     view = SphereView.from_centre(walk.best_student)
-    for P in sorted({*FILM_EXAMPLES, len(walk.z)}):
+    for P in sorted({1, 2, 3, 6, len(walk.z)}):
         yield _draw_film_frame(view, walk, P, 0), 900
     for update in walk.updates[:-1]:
         if update <= 20 or update % 5 == 0:
