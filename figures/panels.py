@@ -53,7 +53,6 @@ from figures.style import (
     draw_theory_line,
     get_curve_style,
     get_medium,
-    nested_marker_size,
     set_log_ticks,
 )
 from statmech.results.results import Results, as_results
@@ -222,7 +221,6 @@ def draw_panel(
     label: str = "",
     log: str = "",
     dashes: bool = False,
-    nested: bool = False,
     palette: Sequence[Any] = CURVE_COLOURS,
 ) -> list[Line2D]:
     """Draw a variable against x: theory as lines, simulation as points, and axis labels.
@@ -241,8 +239,6 @@ def draw_panel(
         The logarithmic axes: "x", "y" or "xy". Values that are not positive are omitted.
     dashes
         True to distinguish the lines by dashes as well.
-    nested
-        True to draw each curve with smaller markers than the previous one, because points overlap.
     palette
         The colours.
 
@@ -263,7 +259,7 @@ def draw_panel(
     curves = [_make_single_curve(part, name, text, x) for text, name, part in _iterate_curves(results, y, colour)]
     for index, curve in enumerate(curves):
         color, dash = palette[index % len(palette)], CURVE_DASHES[index % len(CURVE_DASHES)]
-        points = get_curve_style(index) | {"color": color} | (nested_marker_size(index, len(curves)) if nested else {})
+        points = get_curve_style(index) | {"color": color}
         line = {"color": color, "linestyle": dash if dashes else "-"}
         draw_curve(ax, curve, CurveStyle(points, line, {"colour": color, "dashes": dash}), log)
         has_theory = curve.theory is not None and bool(np.isfinite(curve.theory).any())
