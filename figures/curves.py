@@ -406,7 +406,7 @@ def thin_curve(curve: Curve, log: bool) -> Curve:
     """Thin a curve to at most `MAX_MARKERS_PER_CURVE` points, equally spaced on a linear or logarithmic axis.
 
     If the points are equally spaced, every second, third, ... point is kept, if possible with the last point.
-    Otherwise the points nearest to equally spaced positions are kept.
+    Otherwise the points nearest to equally spaced positions are kept. Points at maxima of theory are kept, too.
     """
     if curve.mean is None or curve.x.dtype.kind not in "iuf":
         return curve
@@ -421,6 +421,10 @@ def thin_curve(curve: Curve, log: bool) -> Curve:
     else:
         targets = np.linspace(coordinates.min(), coordinates.max(), MAX_MARKERS_PER_CURVE)
         selected = indices[np.unique(np.abs(coordinates - targets[:, None]).argmin(axis=1))]
+    if curve.theory_at_x is not None:
+        expected = curve.theory_at_x[indices]
+        is_peak = (expected[1:-1] > expected[:-2]) & (expected[1:-1] > expected[2:])
+        selected = np.union1d(selected, indices[1:-1][is_peak])
     error, expected = (None if part is None else part[selected] for part in (curve.error, curve.theory_at_x))
     return replace(curve, x=curve.x[selected], mean=curve.mean[selected], error=error, theory_at_x=expected)
 

@@ -142,14 +142,16 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
 
 
 def _define_symbols(description: FigureDescription, scenarios: Sequence[Any]) -> tuple[str, ...]:
-    """Define the symbols in the texts of a figure."""
+    """Define the symbols in the texts of a figure, except those that its notes define."""
     entries = (*description.curve_entries, *description.mark_entries)
     lines = [line.text for panel in description.panels for line in panel.lines]
     texts = [*description.title_texts, *(entry.label for entry in entries), *description.notes, *lines]
     texts += [panel.title for panel in description.panels]
     axis_labels = [label for panel in description.panels for label in (panel.xlabel, panel.ylabel)]
     definitions = [text for scenario in scenarios for text in labels.define_drawn_symbols(scenario, texts, axis_labels)]
-    return tuple({text.partition(":")[0]: text for text in reversed(definitions)}.values())[::-1]
+    by_symbol = {text.partition(":")[0]: text for text in reversed(definitions)}
+    noted = " ".join(description.notes)
+    return tuple(text for symbol, text in by_symbol.items() if f"{symbol}:" not in noted)[::-1]
 
 
 def _omit_empty_panels(results_by_label: Mapping[str, Results], composition: Composition) -> Composition:
@@ -332,7 +334,7 @@ def _finish_line(
     """Round a coarse line of theory, and cut the curve at the limits of the axes that a config states."""
     curve, style = drawn_curve.curve, drawn_curve.style.line or {}
     if rounds and not (part.x_variable or drawn_curve.has_single_theory_values or "drawstyle" in style):
-        curve = theory_lines.round_line(curve, log)
+        curve = theory_lines.round_line(curve, log, part.x)
     if "y" in content.limits:
         ends = zip(content.limits["y"], (-np.inf, np.inf), strict=True)
         curve = theory_lines.clip_curve(curve, *(limit if end is None else end for end, limit in ends))

@@ -35,7 +35,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import AutoLocator, MaxNLocator
 
 from figures import curves as series
-from figures import labels
+from figures import labels, theory_lines
 from figures.curves import Curve, widen_equal_limits
 from figures.description import CurveStyle
 from figures.style import (
@@ -43,6 +43,7 @@ from figures.style import (
     CURVE_COLOURS,
     CURVE_DASHES,
     DRAWING_OPTIONS,
+    JOINING_LINE_STYLE,
     NO_LEGEND_GID,
     PAGE_WIDTH,
     SMALL_FONT_SIZE,
@@ -257,7 +258,7 @@ def draw_panel(
     """
     variables, keys = results.scenario.variables, []
     curves = [_make_single_curve(part, name, text, x) for text, name, part in _iterate_curves(results, y, colour)]
-    for index, curve in enumerate(curves):
+    for index, curve in enumerate(theory_lines.round_line(curve, log, x) for curve in curves):
         color, dash = palette[index % len(palette)], CURVE_DASHES[index % len(CURVE_DASHES)]
         points = get_curve_style(index) | {"color": color}
         line = {"color": color, "linestyle": dash if dashes else "-"}
@@ -323,11 +324,13 @@ def draw_curve(
     if "y" in log and zeros.size:
         size = style.points.get("markersize", ZERO_MARKER_STYLE["markersize"])
         mark_zeros_at_foot(ax, zeros, style.points["color"], markersize=size)
-    curve = series.thin_curve(_drop_nonpositive(curve, log), "x" in log)
+    whole = _drop_nonpositive(curve, log)
+    curve = series.thin_curve(whole, "x" in log)
     if filled_mask is not None and curve.x.size < all_x.size:
         filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
     if curve.theory is not None and style.line is not None:
-        draw_theory_line(ax, curve.theory_x, curve.theory, discrete, **style.line)
+        dashes = {"markevery": np.isin(curve.theory_x, all_x)} if discrete and curve.mean is not None else {}
+        draw_theory_line(ax, curve.theory_x, curve.theory, discrete, **dashes, **style.line)
     if curve.band is not None and curve.theory is not None:
         low, high = curve.band
         draw_run_band(
@@ -335,7 +338,10 @@ def draw_curve(
         )
     if curve.mean is not None:
         error = extend_bars_ending_at_zero(curve) if "y" in log else curve.error
-        draw_mean_points(ax, curve.x, curve.mean, error, style.points, filled_mask)
+        if style.points.get("linestyle", "none") != "none":  # through all points, also those without a marker
+            ax.plot(whole.x, whole.mean, **JOINING_LINE_STYLE)
+        points = {**style.points, "linestyle": "none"}
+        draw_mean_points(ax, curve.x, curve.mean, error, points, filled_mask)
         if DRAWING_OPTIONS.get().has_residual_strips:
             draw_residual_strip(ax, curve, style.points)
 

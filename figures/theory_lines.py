@@ -12,13 +12,14 @@ from figures.style import replace_infinities
 
 MAX_POLYGON_POINTS = 150  # a line through fewer points looks like a polygon
 INSERTED_POINTS = 5  # between two neighbouring points
+SMOOTH_INTEGER_AXES = ("epochs", "P", "generations")  # unlike the votes of even and odd K
 
 
-def round_line(curve: Curve, log: str) -> Curve:
+def round_line(curve: Curve, log: str, x_name: str = "") -> Curve:
     """Insert points into a coarse line of theory, on the monotone cubic interpolation between its points.
 
-    Lines at integers, such as epochs, stay as they are, because theory has no values in between. So do lines with a
-    band, and values that are not finite.
+    Lines at integers stay as they are, unless the line is known to be smooth, as at epochs. So do lines with a band,
+    and values that are not finite.
 
     Parameters
     ----------
@@ -26,6 +27,8 @@ def round_line(curve: Curve, log: str) -> Curve:
         The curve.
     log
         The logarithmic axes. The line is interpolated in their logarithms.
+    x_name
+        The name of the horizontal axis.
 
     Examples
     --------
@@ -35,9 +38,10 @@ def round_line(curve: Curve, log: str) -> Curve:
     (19, True)
     """
     x, y = curve.theory_x, curve.theory
-    if x is None or y is None or curve.band is not None or not 2 < x.size < MAX_POLYGON_POINTS:
+    if x is None or y is None or curve.band is not None or x.size < 3 or not (np.diff(x) > 0).all():
         return curve
-    if np.array_equal(x, np.round(x)) or not (np.diff(x) > 0).all():
+    is_integer, is_smooth = np.array_equal(x, np.round(x)), x_name in SMOOTH_INTEGER_AXES
+    if (is_integer and not is_smooth) or (x.size > MAX_POLYGON_POINTS and not is_integer):
         return curve
     x_is_log, y_is_log = "x" in log and x[0] > 0, "y" in log and bool((y[np.isfinite(y)] > 0).all())
     u, v = np.log(x) if x_is_log else x, y
