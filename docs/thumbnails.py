@@ -88,7 +88,7 @@ def gallery() -> str:
 
 
 def of_results(folder: Path) -> Figure:
-    """The figure of stored results, drawn as its shipped config says now."""
+    """The figure of stored results, as the shipped config describes it."""
     shown: Figure = statmech.draw(statmech.load_results(folder), figure=folder.name)
     return shown
 

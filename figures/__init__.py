@@ -89,7 +89,10 @@ def choose_figure(figure: FigureKeyValue, config_name: str, kind_name: str) -> s
     if shipped is None or shipped.kind_name != kind_name:
         noun = "a figure" if shipped is None else f"a figure of a config with `{kind_name}`"
         raise ConfigError(f"figure: {format_unknown_name(name, noun, list_figures(kind_name))}")
-    return shipped.figure.drawn_by_name or shipped.figure
+    drawn_by_name = shipped.figure.drawn_by_name
+    if drawn_by_name not in ("", name):  # the figure of another config
+        return choose_figure(drawn_by_name, "", kind_name)
+    return drawn_by_name or shipped.figure
 
 
 class DrawnFigure(NamedTuple):

@@ -402,8 +402,8 @@ def make_curve(
     return result
 
 
-def thin_curve(curve: Curve, log: bool) -> Curve:
-    """Thin a curve to at most `MAX_MARKERS_PER_CURVE` points, equally spaced on a linear or logarithmic axis.
+def thin_curve(curve: Curve, log: bool, max_markers: int = MAX_MARKERS_PER_CURVE) -> Curve:
+    """Thin a curve of more than `max_markers` points to few points, equally spaced on a linear or logarithmic axis.
 
     If the points are equally spaced, every second, third, ... point is kept, if possible with the last point.
     Otherwise the points nearest to equally spaced positions are kept. Points at maxima of theory are kept, too.
@@ -411,7 +411,7 @@ def thin_curve(curve: Curve, log: bool) -> Curve:
     if curve.mean is None or curve.x.dtype.kind not in "iuf":
         return curve
     indices = np.flatnonzero(np.isfinite(curve.mean) & np.isfinite(curve.x))
-    if indices.size <= MAX_MARKERS_PER_CURVE:
+    if indices.size <= max_markers:
         return curve
     coordinates = np.log(curve.x[indices]) if log else curve.x[indices]
     if np.ptp(gaps := np.diff(coordinates)) < GAP_SPREAD_TOL * abs(gaps.mean()):

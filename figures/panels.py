@@ -44,6 +44,7 @@ from figures.style import (
     CURVE_DASHES,
     DRAWING_OPTIONS,
     JOINING_LINE_STYLE,
+    MAX_JOINED_MARKERS,
     NO_LEGEND_GID,
     PAGE_WIDTH,
     SMALL_FONT_SIZE,
@@ -325,7 +326,8 @@ def draw_curve(
         size = style.points.get("markersize", ZERO_MARKER_STYLE["markersize"])
         mark_zeros_at_foot(ax, zeros, style.points["color"], markersize=size)
     whole = _drop_nonpositive(curve, log)
-    curve = series.thin_curve(whole, "x" in log)
+    is_joined = style.points.get("linestyle", "none") != "none"
+    curve = series.thin_curve(whole, "x" in log, *([MAX_JOINED_MARKERS] if is_joined else []))
     if filled_mask is not None and curve.x.size < all_x.size:
         filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
     if curve.theory is not None and style.line is not None:
@@ -338,7 +340,7 @@ def draw_curve(
         )
     if curve.mean is not None:
         error = extend_bars_ending_at_zero(curve) if "y" in log else curve.error
-        if style.points.get("linestyle", "none") != "none":  # through all points, also those without a marker
+        if is_joined:  # through all points, also those without a marker
             ax.plot(whole.x, whole.mean, **JOINING_LINE_STYLE)
         points = {**style.points, "linestyle": "none"}
         draw_mean_points(ax, curve.x, curve.mean, error, points, filled_mask)

@@ -48,7 +48,7 @@ def round_line(curve: Curve, log: str, x_name: str = "") -> Curve:
     if y_is_log:
         v = np.log(y)
     steps = np.arange(1, INSERTED_POINTS + 1) / (INSERTED_POINTS + 1)
-    fine_x, fine_y = x, y
+    fine_x, fine_y = np.asarray(x, float), y
     runs = np.split(np.arange(x.size), np.flatnonzero(np.diff(np.isfinite(v))) + 1)
     for run in (run for run in runs[::-1] if run.size > 2 and np.isfinite(v[run]).all()):
         inserted = (u[run[:-1], None] + np.diff(u[run])[:, None] * steps).ravel()

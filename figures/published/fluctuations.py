@@ -29,7 +29,7 @@ NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
 FLUCTUATIONS_NOTE = (
     r"$\epsilon$: error of a run; $z$: its deviation from the predicted mean, in predicted standard deviations; "
-    "small $N$ off the lines: order $1/N^2$"
+    "small $N$ off the lines: order $1/N^2$; points of one $N$ are the same runs at all $t$"
 )
 MAX_DRAWN_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
 
@@ -51,7 +51,7 @@ def draw_fluctuations(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         for index, N in enumerate(theory.N.values):
             rule_runs, cell = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
             _draw_bias_and_variance(column, rule_runs, rule_theory.sel(N=N).isel(student=0), index, len(theory.N))
-            _draw_standardised_density_points(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index)
+            _draw_standardised_density_points(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index, len(theory.N))
         column[0].set_title(get_kind_label(rule))
     _label_axes(axes, float(theory.t.values[-1]))
     sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
@@ -113,7 +113,9 @@ def _draw_bias_and_variance(
     draw_mean_points(axes_column[1], t, N * variance / limit_error**2, N * variance_error / limit_error**2, style)
 
 
-def _draw_standardised_density_points(ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int) -> None:
+def _draw_standardised_density_points(
+    ax: Axes, runs: xr.DataArray, theory: xr.Dataset, index: int, num_sizes: int
+) -> None:
     """Draw the density of z of the runs at one N, with standard errors of the counts.
 
     Empty bins are omitted.
@@ -125,7 +127,8 @@ def _draw_standardised_density_points(ax: Axes, runs: xr.DataArray, theory: xr.D
     is_filled, scale = count > 0, z.size * Z_BIN_WIDTH
     centres = (edges[:-1] + edges[1:])[is_filled] / 2
     low = np.minimum(np.sqrt(count[is_filled]), 0.7 * count[is_filled]) / scale
-    draw_mean_points(ax, centres, count[is_filled] / scale, [low, np.sqrt(count[is_filled]) / scale], index)
+    style = get_curve_style(index) | nested_marker_size(index, num_sizes)
+    draw_mean_points(ax, centres, count[is_filled] / scale, [low, np.sqrt(count[is_filled]) / scale], style)
 
 
 def _label_axes(axes: Any, last_time: float) -> None:

@@ -211,7 +211,7 @@ def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) 
 
 
 NUM_ESCAPE_TIME_BINS = 14
-GROWTH_RATE_NOTE = rf"{ESCAPE_NOTE}; $\Lambda$: growth rate; small $N$ off the line: finite $N$"
+GROWTH_RATE_NOTE = rf"{ESCAPE_NOTE}; $\Lambda$: growth rate; points off the line: finite $N$"
 
 
 def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -231,7 +231,8 @@ def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     shifted = {int(N): _compute_shifted_escape_times(simulation.sel(N=N), prediction.rate) for N in simulation.N.values}
     edges = _compute_bin_edges(np.concatenate(list(shifted.values())))
     for index, times in enumerate(shifted.values()):
-        _draw_histogram(left, times, edges, index)
+        offset = ((index + 0.5) / len(shifted) - 0.5) * (edges[1] - edges[0])  # separates the bars of different N
+        _draw_histogram(left, times, edges + offset, index)
         _draw_fraction_on_plateau(right, times, edges, index)
     _draw_prediction(left, right, prediction, edges)
     for ax in (left, right):
@@ -249,7 +250,8 @@ escape = PublishedFigure(
     axes=("N",),
     caption=(
         r"Times at which runs leave the symmetric plateau ($|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$), minus $\ln "
-        r"N/(2\Lambda)$: (a) their density and (b) the fraction of runs still on the plateau."
+        r"N/(2\Lambda)$: (a) their density, in bins that are shifted between the $N$, and (b) the fraction of runs still "
+        "on the plateau."
     ),
     points_caption="Points: simulation; bars: standard errors of counts.",
     lines_caption=(
