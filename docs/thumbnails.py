@@ -43,7 +43,8 @@ PANEL = {
     "minover_updates": 1,
     "noise_optimal": 1,
     "attention": 2,
-    "batches": 2,
+    "batches": 1,
+    "learning_curves": 2,
     "digits_theta": 2,
     "bagging": 2,
 }

@@ -406,7 +406,7 @@ def thin_curve(curve: Curve, log: bool, max_markers: int = MAX_MARKERS_PER_CURVE
     """Thin a curve of more than `max_markers` points to few points, equally spaced on a linear or logarithmic axis.
 
     If the points are equally spaced, every second, third, ... point is kept, if possible with the last point.
-    Otherwise the points nearest to equally spaced positions are kept. Points at maxima of theory are kept, too.
+    Otherwise the points nearest to equally spaced positions are kept. Points at maxima of theory are also kept.
     """
     if curve.mean is None or curve.x.dtype.kind not in "iuf":
         return curve

@@ -325,9 +325,9 @@ def draw_curve(
     if "y" in log and zeros.size:
         size = style.points.get("markersize", ZERO_MARKER_STYLE["markersize"])
         mark_zeros_at_foot(ax, zeros, style.points["color"], markersize=size)
-    whole = _drop_nonpositive(curve, log)
+    full_curve = _drop_nonpositive(curve, log)
     is_joined = style.points.get("linestyle", "none") != "none"
-    curve = series.thin_curve(whole, "x" in log, *([MAX_JOINED_MARKERS] if is_joined else []))
+    curve = series.thin_curve(full_curve, "x" in log, *([MAX_JOINED_MARKERS] if is_joined else []))
     if filled_mask is not None and curve.x.size < all_x.size:
         filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
     if curve.theory is not None and style.line is not None:
@@ -341,7 +341,7 @@ def draw_curve(
     if curve.mean is not None:
         error = extend_bars_ending_at_zero(curve) if "y" in log else curve.error
         if is_joined:  # through all points, also those without a marker
-            ax.plot(whole.x, whole.mean, **JOINING_LINE_STYLE)
+            ax.plot(full_curve.x, full_curve.mean, **JOINING_LINE_STYLE)
         points = {**style.points, "linestyle": "none"}
         draw_mean_points(ax, curve.x, curve.mean, error, points, filled_mask)
         if DRAWING_OPTIONS.get().has_residual_strips:

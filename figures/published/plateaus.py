@@ -250,8 +250,8 @@ escape = PublishedFigure(
     axes=("N",),
     caption=(
         r"Times at which runs leave the symmetric plateau ($|R_{11}+R_{22}-R_{12}-R_{21}|/2=1/4$), minus $\ln "
-        r"N/(2\Lambda)$: (a) their density, in bins that are shifted between the $N$, and (b) the fraction of runs still "
-        "on the plateau."
+        r"N/(2\Lambda)$: (a) their density, in bins that are shifted between the $N$, and (b) the fraction of runs "
+        "still on the plateau."
     ),
     points_caption="Points: simulation; bars: standard errors of counts.",
     lines_caption=(
