@@ -422,8 +422,8 @@ def thin_curve(curve: Curve, log: bool, max_markers: int = MAX_MARKERS_PER_CURVE
         targets = np.linspace(coordinates.min(), coordinates.max(), MAX_MARKERS_PER_CURVE)
         selected = indices[np.unique(np.abs(coordinates - targets[:, None]).argmin(axis=1))]
     if curve.theory_at_x is not None:
-        expected = curve.theory_at_x[indices]
-        is_peak = (expected[1:-1] > expected[:-2]) & (expected[1:-1] > expected[2:])
+        values = curve.theory_at_x[indices]
+        is_peak = (values[1:-1] > values[:-2]) & (values[1:-1] > values[2:])
         selected = np.union1d(selected, indices[1:-1][is_peak])
     error, expected = (None if part is None else part[selected] for part in (curve.error, curve.theory_at_x))
     return replace(curve, x=curve.x[selected], mean=curve.mean[selected], error=error, theory_at_x=expected)

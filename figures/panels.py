@@ -331,8 +331,9 @@ def draw_curve(
     if filled_mask is not None and curve.x.size < all_x.size:
         filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
     if curve.theory is not None and style.line is not None:
-        dashes = {"markevery": np.isin(curve.theory_x, all_x)} if discrete and curve.mean is not None else {}
-        draw_theory_line(ax, curve.theory_x, curve.theory, discrete, **dashes, **style.line)
+        theory_x = all_x if curve.theory_x is None else curve.theory_x
+        dashes = {"markevery": np.isin(theory_x, all_x)} if discrete and curve.mean is not None else {}
+        draw_theory_line(ax, theory_x, curve.theory, discrete, **dashes, **style.line)
     if curve.band is not None and curve.theory is not None:
         low, high = curve.band
         draw_run_band(
@@ -340,10 +341,9 @@ def draw_curve(
         )
     if curve.mean is not None:
         error = extend_bars_ending_at_zero(curve) if "y" in log else curve.error
-        if is_joined:  # through all points, also those without a marker
+        if is_joined and full_curve.mean is not None:  # through all points, also those without a marker
             ax.plot(full_curve.x, full_curve.mean, **JOINING_LINE_STYLE)
-        points = {**style.points, "linestyle": "none"}
-        draw_mean_points(ax, curve.x, curve.mean, error, points, filled_mask)
+        draw_mean_points(ax, curve.x, curve.mean, error, style.points, filled_mask)
         if DRAWING_OPTIONS.get().has_residual_strips:
             draw_residual_strip(ax, curve, style.points)
 

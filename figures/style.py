@@ -51,7 +51,7 @@ MAX_MARKERS_PER_CURVE = 15  # more markers would hide the line of a curve
 MAX_JOINED_MARKERS = 20  # per curve whose points are joined, because the line shows every point
 NESTED_MARKER_SIZE_EXCESS = 0.7  # the largest nested marker exceeds the smallest by this fraction
 JOINING_LINE_STYLE: dict[str, Any] = {
-    "color": "0.7",
+    "color": "0.55",
     "linewidth": 0.6,
     "zorder": 1,
     "gid": NO_LEGEND_GID,
@@ -319,13 +319,11 @@ def draw_mean_points(
 ) -> None:
     """Draw means as points with bars of their standard errors.
 
-    `style` is the colour and the marker, or the index of the curve. With a `linestyle` a thin grey line joins the
-    points to guide the eye. `filled_mask` is a mask of the points to fill. Without the mask all points are hollow.
+    `style` is the colour and the marker, or the index of the curve. `filled_mask` is a mask of the points to fill.
+    Without the mask all points are hollow.
     """
     curve_style = get_curve_style(style) if isinstance(style, int) else style
     style = {"markerfacecolor": "white", **curve_style, "linestyle": "none"}
-    if curve_style.get("linestyle", "none") != "none":
-        ax.plot(x, mean, **{**JOINING_LINE_STYLE, "linestyle": curve_style["linestyle"]})
     ax.errorbar(x, mean, yerr=error, **style, zorder=3)
     if filled_mask is not None:
         positions = np.asarray(x)[filled_mask], np.asarray(mean)[filled_mask]
