@@ -497,7 +497,9 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address)
         page.evaluate("localStorage.clear()")  # where the theme is kept for the next page
         page.emulate_media(color_scheme="dark")  # a preference of the system
         page.reload()
-        page.wait_for_function(f"({FILTERED})().length && ({FILTERED})().every(filter => filter !== 'none')")
+        page.wait_for_selector("canvas")
+        page.wait_for_timeout(1000)
+        assert brightness(page) < 0.3
         page.emulate_media(color_scheme="light")
         page.evaluate("localStorage.clear()")
 
