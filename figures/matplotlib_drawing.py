@@ -127,16 +127,16 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
 
 def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
     """Shift the joined points of two curves along x if half the pairs lie within an error bar."""
-    joined = [curve for curve in panel.curves if curve.style.points.get("linestyle") == "-"]
-    if len(panel.curves) != 2 or len(joined) != 2 or joined[0].curve.error is None or joined[1].curve.error is None:
+    joined = [drawn_curve.curve for drawn_curve in panel.curves if drawn_curve.style.points.get("linestyle") == "-"]
+    if len(panel.curves) != 2 or len(joined) != 2 or any(curve.error is None for curve in joined):
         return panel.curves
-    (x, first, first_error), (_, second, second_error) = ((c.curve.x, c.curve.mean, c.curve.error) for c in joined)
-    if np.mean(np.abs(first - second) < np.maximum(first_error, second_error)) < 1 / 2:
+    (x, *means), errors = [joined[0].x, *(np.asarray(c.mean) for c in joined)], [np.asarray(c.error) for c in joined]
+    if not np.array_equal(x, joined[1].x) or np.mean(np.abs(means[0] - means[1]) < np.fmax(*errors)) < 1 / 2:
         return panel.curves
     u = np.log(x) if "x" in panel.log else x
     shifted = [u + sign * BAR_SHIFT * np.ptp(u) for sign in (-1, 1)]
     positions = [np.exp(part) if "x" in panel.log else part for part in shifted]
-    return [replace(c, curve=replace(c.curve, x=part)) for c, part in zip(joined, positions, strict=True)]
+    return [replace(c, curve=replace(c.curve, x=part)) for c, part in zip(panel.curves, positions, strict=True)]
 
 
 def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:

@@ -354,8 +354,8 @@ class ExplorerCharts:
         columns = min(2 if count == 4 else 3, max(count, 1), max(width // MIN_COLUMN_PIXELS, 1))
         rows = -(-count // columns) or 1
         num_low_rows = len(below) * bool(above)
-        least = rows * (MIN_ROW_PIXELS + GAP_PIXELS) + num_low_rows * (MIN_ROW_PIXELS / 2 + GAP_PIXELS)
-        self.area.styles = {"min-height": f"{least:.0f}px"}  # the notes lie below
+        min_height = rows * (MIN_ROW_PIXELS + GAP_PIXELS) + num_low_rows * (MIN_ROW_PIXELS / 2 + GAP_PIXELS)
+        self.area.styles = {"min-height": f"{min_height:.0f}px"}  # the notes lie below
         main_height = height * 9 / (9 + 5 * num_low_rows)
         heights = max(main_height / rows, MIN_ROW_PIXELS), max(main_height * 5 / 9, MIN_ROW_PIXELS / 2)
         frame_height, control_height = heights[0] - FRAME_MARGIN_PIXELS, heights[1] - LOW_FRAME_MARGIN_PIXELS
@@ -434,10 +434,10 @@ class ExplorerCharts:
         scenario, theory = self.chart_content.results.scenario, self.chart_content.results.theory
         variables = scenario.variables | scenario.theory_only_variables
         levels = dict.fromkeys(level for name in self.charts for level in self.drawn[name].reference_variables)
-        drawn = [level for level in levels if theory is not None and level in theory]
+        drawn_levels = [level for level in levels if theory is not None and level in theory]
         return [
             LegendEntry(variables[level].symbol, {"color": THEORY_COLOUR, "linestyle": linestyle})
-            for level, linestyle in zip(drawn, cycle(LEVEL_LINE_STYLES), strict=False)
+            for level, linestyle in zip(drawn_levels, cycle(LEVEL_LINE_STYLES), strict=False)
         ]
 
     def _make_notes(self, panels: Iterable[PanelDescription]) -> str:
