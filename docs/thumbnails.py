@@ -89,7 +89,7 @@ def gallery() -> str:
 
 
 def of_results(folder: Path) -> Figure:
-    """The figure of stored results, as the shipped config describes it."""
+    """The figure of stored results, drawn as its shipped config says now."""
     shown: Figure = statmech.draw(statmech.load_results(folder), figure=folder.name)
     return shown
 

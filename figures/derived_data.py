@@ -45,11 +45,6 @@ class FittedExponent(NamedTuple):
     y: np.ndarray
 
     @property
-    def num_digits(self) -> int:
-        """The number of digits after the point that the error allows, or 2 without an error."""
-        return max(0, 1 - int(np.floor(np.log10(self.error)))) if self.error > 0 else 2
-
-    @property
     def text_with_error(self) -> str:
         """The exponent with its error in units of the last digit.
 

@@ -127,16 +127,18 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
 
 def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
     """Shift the joined points of two curves along x if half the pairs lie within an error bar."""
-    joined = [drawn_curve.curve for drawn_curve in panel.curves if drawn_curve.style.points.get("linestyle") == "-"]
-    if len(panel.curves) != 2 or len(joined) != 2 or any(curve.error is None for curve in joined):
+    parts: Any = [(curve.curve.x, curve.curve.mean, curve.curve.error) for curve in panel.curves]
+    is_joined = [curve.style.points.get("linestyle") == "-" and curve.curve.error is not None for curve in panel.curves]
+    if len(parts) != 2 or not all(is_joined) or not np.array_equal(parts[0][0], parts[1][0]):
         return panel.curves
-    (x, *means), errors = [joined[0].x, *(np.asarray(c.mean) for c in joined)], [np.asarray(c.error) for c in joined]
-    if not np.array_equal(x, joined[1].x) or np.mean(np.abs(means[0] - means[1]) < np.fmax(*errors)) < 1 / 2:
+    (x, first, first_error), (_, second, second_error) = parts
+    if np.mean(np.abs(first - second) < np.maximum(first_error, second_error)) < 1 / 2:
         return panel.curves
     u = np.log(x) if "x" in panel.log else x
-    shifted = [u + sign * BAR_SHIFT * np.ptp(u) for sign in (-1, 1)]
-    positions = [np.exp(part) if "x" in panel.log else part for part in shifted]
-    return [replace(c, curve=replace(c.curve, x=part)) for c, part in zip(panel.curves, positions, strict=True)]
+    shift = BAR_SHIFT * np.ptp(u[np.isfinite(u)])
+    positions = [np.exp(part) if "x" in panel.log else part for part in (u - shift, u + shift)]
+    pairs = zip(panel.curves, positions, strict=True)
+    return [replace(curve, curve=replace(curve.curve, x=part)) for curve, part in pairs]
 
 
 def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
