@@ -590,6 +590,9 @@ def test_panels_keep_labels_that_their_neighbours_do_not_have(rules):
     assert labels == ["$\\epsilon_g$", "", "$R$"]
 
 
-def test_equally_spaced_points_are_thinned_with_the_last_one():
+def test_equally_spaced_points_are_thinned_with_the_last_one_and_the_peaks_of_theory():
     x = np.arange(51.0)
+    peaked = curves.Curve("", x, mean=x, theory_at_x=-abs(x - 17))
+    assert curves.thin_curve(peaked, log=False).x.tolist() == sorted([*x[::5], 17])
+    assert figures.choose_figure("minover_a", "", "learner").y == figures.choose_figure("minover", "", "learner").y
     assert curves.thin_curve(curves.Curve("", x, mean=x), log=False).x.tolist() == x[::5].tolist()

@@ -47,6 +47,8 @@ def test_a_coarse_line_is_rounded_through_its_own_points(log):
 def test_lines_stay_as_they_are_at_integers_at_infinities_and_between_gaps():
     epochs = np.arange(1.0, 20)
     assert round_line(Curve("", epochs, theory_x=epochs, theory=1 / epochs), "").theory_x is epochs
+    smooth = round_line(Curve("", epochs, theory_x=epochs.astype(int), theory=1 / epochs), "x", "epochs")
+    assert np.abs(smooth.theory - 1 / smooth.theory_x).max() < 0.02
     x = np.linspace(0, 2, 21)
     y = np.where(x == 1, np.inf, np.abs(x - 1))
     y[15] = np.nan
