@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures import arrangement, curves, labels, legends
 from figures.labels import plain_from_latex
-from figures.style import MAX_MARKERS_PER_CURVE
+from figures.style import MAX_DRAWN_MARKERS, MAX_MARKERS_PER_CURVE
 from statmech.config import config_files
 from statmech.config.config_files import list_shipped_configs
 from statmech.errors import StatmechError
@@ -197,7 +197,7 @@ def _describe_points(results: Results, figure: str | Composition) -> Iterator[st
         for axis in curves.get_chart_axes(runs)
         if curves.has_several_numbers(runs, axis)
     ):
-        yield f"Of each curve at most {MAX_MARKERS_PER_CURVE} points are drawn."
+        yield f"Of each curve at most {MAX_DRAWN_MARKERS} points are drawn."
 
 
 def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str]:

@@ -20,7 +20,7 @@ from figures.style import (
     CURVE_MARKERS,
     DATA_OUTSIDE_AXES_GID,
     FIGURE_MEDIA,
-    MAX_MARKERS_PER_CURVE,
+    MAX_DRAWN_MARKERS,
     NO_LEGEND_GID,
     PAGE_WIDTH,
     get_matplotlib_settings,
@@ -260,7 +260,7 @@ def _find_crowded_markers(figure: Figure) -> Iterator[str]:
             )
             count, steps = len(points), np.diff(points[:, 0])
             scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane of two variables, x is not sorted
-            if count > MAX_MARKERS_PER_CURVE and not (scattered or _has_dash_marker(line)):
+            if count > MAX_DRAWN_MARKERS and not (scattered or _has_dash_marker(line)):
                 yield f"axes {number}: {count} markers of one curve"
 
 

@@ -44,7 +44,7 @@ from figures.style import (
     CURVE_DASHES,
     DRAWING_OPTIONS,
     JOINING_LINE_STYLE,
-    MAX_JOINED_MARKERS,
+    MAX_DRAWN_MARKERS,
     NO_LEGEND_GID,
     PAGE_WIDTH,
     SMALL_FONT_SIZE,
@@ -327,7 +327,7 @@ def draw_curve(
         mark_zeros_at_foot(ax, zeros, style.points["color"], markersize=size)
     full_curve = _drop_nonpositive(curve, log)
     is_joined = style.points.get("linestyle", "none") != "none"
-    curve = series.thin_curve(full_curve, "x" in log, *([MAX_JOINED_MARKERS] if is_joined else []))
+    curve = series.thin_curve(full_curve, "x" in log, *([MAX_DRAWN_MARKERS] if is_joined else []))
     if filled_mask is not None and curve.x.size < all_x.size:
         filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
     if curve.theory is not None and style.line is not None:

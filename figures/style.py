@@ -48,7 +48,7 @@ THEORY_COLOUR = "0.25"  # one grey line for points of all colours
 SHADES_COLORMAP, GREY_COLORMAP = "viridis", "Greys_r"  # for more ordered values than there are colours
 MAX_GREY = 0.48  # a lighter grey would have too little contrast to a white page
 MAX_MARKERS_PER_CURVE = 15  # more markers would hide the line of a curve
-MAX_JOINED_MARKERS = 20  # per curve whose points are joined, because the line shows every point
+MAX_DRAWN_MARKERS = 20  # per curve with joined points, or with points at the peaks of theory
 NESTED_MARKER_SIZE_EXCESS = 0.7  # the largest nested marker exceeds the smallest by this fraction
 JOINING_LINE_STYLE: dict[str, Any] = {
     "color": "0.55",

@@ -248,8 +248,8 @@ def test_a_curve_has_at_most_15_points_evenly_spaced_in_the_scale_of_its_axis_an
     assert {1, 61} <= {*uneven.x}
     assert (np.diff(np.log(uneven.x[3:])) < 0.45).all()
     drawn = results(t=np.linspace(1, 8, 40).tolist())
-    assert "at most 15 points are drawn" in captions.make_caption(drawn, "overlay")
-    assert "at most 15 points" not in captions.make_caption(results(), "overlay")
+    assert "at most 20 points are drawn" in captions.make_caption(drawn, "overlay")
+    assert "at most 20 points" not in captions.make_caption(results(), "overlay")
 
 
 @pytest.mark.slow
