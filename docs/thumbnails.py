@@ -114,7 +114,10 @@ def card(figure: Figure, which: int) -> Figure:
     """One panel of the figure in the size of a card: curves in thick lines, named axes, and no numbers or words."""
     panels = get_panels(figure)
     shown = panels[which]
-    rows, columns = ([getattr(ax.get_subplotspec(), span, None) for ax in panels] for span in ("rowspan", "colspan"))
+    specs = [ax.get_subplotspec() for ax in panels]
+    rows, columns = (
+        [spec and (spec.get_gridspec(), getattr(spec, span)) for spec in specs] for span in ("rowspan", "colspan")
+    )
     of_row = next(ax.get_ylabel() for ax, row in zip(panels, rows, strict=True) if row == rows[which])
     of_column = [ax.get_xlabel() for ax, column in zip(panels, columns, strict=True) if column == columns[which]][-1]
     for ax in figure.axes:
