@@ -179,7 +179,7 @@ def film_version_space(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[t
     """Yield frames with durations in milliseconds: more and more examples, then MinOver's updates."""
     walk = make_walks(simulation)[-1]
     view = SphereView.from_centre(walk.best_student)
-    for P in sorted({1, 2, 3, 6, len(walk.z)}):
+    for P in sorted({min(count, len(walk.z)) for count in (1, 2, 3, 6, len(walk.z))}):
         yield _draw_film_frame(view, walk, P, 0), 900
     for update in walk.updates[:-1]:
         if update <= 20 or update % 5 == 0:
