@@ -132,10 +132,11 @@ def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
     if len(parts) != 2 or not all(is_joined) or not np.array_equal(parts[0][0], parts[1][0]):
         return panel.curves
     (x, first, first_error), (_, second, second_error) = parts
-    if np.mean(np.abs(first - second) < np.maximum(first_error, second_error)) < 1 / 2:
+    is_drawable = np.isfinite(x).any() and ("x" not in panel.log or np.nanmin(x) > 0)
+    if not is_drawable or np.mean(np.abs(first - second) < np.maximum(first_error, second_error)) < 1 / 2:
         return panel.curves
     u = np.log(x) if "x" in panel.log else x
-    shift = BAR_SHIFT * np.ptp(u[np.isfinite(u)])
+    shift = BAR_SHIFT * (np.nanmax(u) - np.nanmin(u))
     positions = [np.exp(part) if "x" in panel.log else part for part in (u - shift, u + shift)]
     pairs = zip(panel.curves, positions, strict=True)
     return [replace(curve, curve=replace(curve.curve, x=part)) for curve, part in pairs]
