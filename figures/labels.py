@@ -171,6 +171,8 @@ def make_value_labeller(scenario: AbstractScenario, in_browser: bool = False) ->
     ...     make_value_labeller(StoredExamples(learner="minover", alpha=1))("epochs", 20)
     ... )
     ('$p_f$ = 0.2 $\\\\to$ 0 at $t$ = 10', '20 epochs')
+    >>> label("inputs", "power_law 1.5 2.5")
+    'power law 1.5 2.5'
     >>> label = make_value_labeller(Scenario(rule="hebb", t=1), in_browser=True)
     >>> label("rule", "hebb"), label("eta", 0.5), label("flip", 0.1)
     ('Hebbian', 'η = 0.5', 'flip = 0.1')
@@ -186,7 +188,8 @@ def make_value_labeller(scenario: AbstractScenario, in_browser: bool = False) ->
             if not has_symbol:
                 return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
             return format_key_value(key, number)
-        text = kind_label(scenario.choices().get(name, {}), value)
+        choices = scenario.choices().get(name, {})
+        text = kind_label(choices, value) if value in choices else value.replace("_", " ")
         text = text.replace("$", r"\$")  # a dollar sign would begin mathematics
         return (
             format_key_value(key, CONTROL_STEP_PATTERN.sub(r" $\\to$ \2 at $t$ = \1", format_power_of_ten(text)))

@@ -580,7 +580,7 @@ def test_the_gain_of_an_ensemble_is_drawn_to_its_limit():
     scenario = load("advantage", ["K=2", "N=40", "seeds=3", "t=1,2", "rule=hebb,perceptron"])
     [ax] = figures.draw("advantage", simulate.run(scenario), theory.solve(scenario)).axes
     ends = [line.get_xydata()[-1] for line in ax.lines if line.get_linestyle() == "--"]  # infinite ensembles
-    np.testing.assert_allclose(ends, [[1e5, 1], [1e5, 1 / np.sqrt(2)]], rtol=5e-4)
+    np.testing.assert_allclose(ends, [[1e4, 1], [1e4, 1 / np.sqrt(2)]], rtol=5e-4)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ class StoredResultsControls:
     def __init__(self, results: Results, on_results: Callable[[], None]):
         self.results, self.scenario, self.shown = results, results.scenario, on_results
         self.whole = curves.ensure_chart_axis(results)
+        self.add_dense_lines = cache(lambda x: curves.add_dense_lines(self.whole, x))
         names, first = curves.get_chart_axes(self.whole.either), curves.choose_default_layout(self.whole)
         axes = {self._get_axis_title(axis): axis for axis in names}
         self.x = pmui.Select(label="along x", options=axes, value=first.x, **MENU_STYLE)
@@ -85,7 +87,9 @@ class StoredResultsControls:
         positions = {axis: self.sliders[axis].value for axis in layout.single_position_axes}
         label = make_value_labeller(self.scenario)
         texts = [curves.label_positions(self.whole.either, axis, label)[index] for axis, index in positions.items()]
-        return ChartContent(curves.select_position(self.whole, positions), layout, title_texts=tuple(texts))
+        return ChartContent(
+            curves.select_position(self.add_dense_lines(layout.x), positions), layout, title_texts=tuple(texts)
+        )
 
     def update(self) -> None:
         """Show the results at the positions of the sliders."""

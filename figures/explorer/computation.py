@@ -170,6 +170,20 @@ def load_first_runs(scenario: AbstractScenario) -> xr.Dataset | None:
     return xr.load_dataset(io.BytesIO(gzip.decompress(path.read_bytes())), engine="scipy")
 
 
+def describe_stored_runs(runs: xr.Dataset, num_seeds: int = 0) -> str:
+    """Describe stored runs in words, if necessary with the number of seeds of their config.
+
+    >>> import xarray as xr
+    >>> describe_stored_runs(xr.Dataset({"m": (("seed", "step"), np.array([[np.nan, 1.0], [np.nan, 0.9]]))}), 10)
+    '2 stored seeds of 10 (last step only)'
+    """
+    has_last_step_only = "step" in runs.dims and any(
+        bool(values.isel(step=0).isnull().all()) for values in runs.values() if "step" in values.dims
+    )
+    seeds = f"{runs.sizes['seed']} stored seeds" + (f" of {num_seeds}" if num_seeds else "")
+    return f"{seeds} (last step only)" if has_last_step_only else seeds
+
+
 CACHED_SOLUTION_N = 10**6  # above every K: one solution is rescaled to all other N
 MAX_CACHED_DATASETS = 32  # a slider can return to earlier values without delay
 SOLVER_LOCK = threading.Lock()  # a page waits for the thread that solves its theory in advance

@@ -216,7 +216,7 @@ class ScenarioControls:
         self.background.stop()
         self.simulate_anyway.visible = False
         self.player.offer_times(*self._list_recorded_times())
-        self.message("progress", "" if self.simulation is None else f"{self.simulation.sizes['seed']} stored seeds")
+        self.message("progress", "" if self.simulation is None else computation.describe_stored_runs(self.simulation))
         if theory is not None or self.simulation is not None:
             self.shown()
 
@@ -424,8 +424,8 @@ class ScenarioControls:
             duration = _format_duration(seconds * (seeds if stored else num_seeds) / seeds)
             self.message(
                 "progress",
-                f"{stored} stored seeds of {seeds}: all would take about {duration}"
-                if stored
+                f"{computation.describe_stored_runs(self.simulation, seeds)}: all would take about {duration}"
+                if self.simulation is not None
                 else f"not simulated: it would take about {duration}",
             )
             self.simulate_anyway.visible = True
