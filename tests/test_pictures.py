@@ -65,7 +65,7 @@ def test_a_picture_without_faults_passes():
         (lambda figure, ax: ax.set_ylabel(r"\alpha $x$"), "raw TeX"),
         (lambda figure, ax: ax.text(1, 3, "one") and ax.text(1.02, 3.02, "other"), "text over text: one and other"),
         (lambda figure, ax: figure.text(0.98, 0.5, "beyond the edge"), "text beyond the canvas"),
-        (lambda figure, ax: ax.plot(*[np.linspace(0, 1, 16)] * 2, "o", color="C0"), "axes 1: 16 markers of one curve"),
+        (lambda figure, ax: ax.plot(*[np.linspace(0, 1, 21)] * 2, "o", color="C0"), "axes 1: 21 markers of one curve"),
         (lambda figure, ax: ax.plot(*jagged(), color="C0"), "axes 1: a line of colour #1f77b4 is jagged"),
     ],
 )
