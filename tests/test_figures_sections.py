@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import FIXED_EXAMPLES
 from conftest import statmech as exit_code
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,6 +128,7 @@ def test_the_length_of_a_formula_is_limited():
     assert np.finfo(float).max > MAX_NUMBER
 
 
+@FIXED_EXAMPLES
 @given(st.text(max_size=60))
 def test_any_text_is_a_formula_or_refused_in_a_sentence(text):
     try:
@@ -163,6 +165,7 @@ def _combine(parts):
     return st.one_of(binary, negative, unary, extremes)
 
 
+@FIXED_EXAMPLES
 @given(st.recursive(LEAVES, _combine, max_leaves=8).filter(lambda it: len(it[0]) < MAX_FORMULA_LENGTH))
 def test_a_formula_has_the_value_that_numpy_gives(drawn):
     formula, expected = drawn

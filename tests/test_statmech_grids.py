@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from conftest import FIXED_EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def test_more_chunks_than_a_store_holds_are_refused_and_nothing_is_written(tmp_p
     assert not (tmp_path / "new").exists()
 
 
+@FIXED_EXAMPLES
 @given(lengths=st.lists(st.integers(1, 4), min_size=3, max_size=3), zipped=st.booleans(), seeds=st.integers(1, 5))
 def test_a_grid_is_counted_as_it_is_visited(lengths, zipped, seeds):
     names = ("eta", "flip", "N")
