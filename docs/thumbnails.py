@@ -43,9 +43,9 @@ PANEL = {
     "minover_updates": 1,
     "noise_optimal": 1,
     "attention": 2,
-    "batches": 1,
-    "learning_curves": 2,
-    "digits_theta": 2,
+    "batches": 2,
+    "learning_curves": 1,
+    "digits_theta": 1,
     "bagging": 2,
 }
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots

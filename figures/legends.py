@@ -62,7 +62,7 @@ def make_mark_entries(parts: list[ArrangedResults]) -> list[LegendEntry]:
 
 def collect_notes(parts: list[ArrangedResults]) -> list[str]:
     """Return the notes on bounds, hollow points and bands."""
-    return list(dict.fromkeys(note for part in parts for note in _make_result_notes(part.results)))
+    return list(dict.fromkeys(note for part in parts for note in _make_notes(part)))
 
 
 def _make_colour_entries(
@@ -168,10 +168,11 @@ def _make_point_and_line_entries(part: ArrangedResults, has_several_results: boo
             yield LegendEntry(RUN_BAND_ENTRY_TEXT, band, "band")
 
 
-def _make_result_notes(results: Results) -> Iterator[str]:
+def _make_notes(part: ArrangedResults) -> Iterator[str]:
+    results = part.results
     if results.theory is not None and any(variable.bound for variable in results.scenario.variables.values()):
         yield BOUNDS_NOTE
-    if curves.has_unconverged_runs(results):
+    if part.fills_converged:
         yield HOLLOW_POINTS_NOTE
     if results.theory is not None and curves.has_run_bands(results.scenario):
         yield describe_bands(results)

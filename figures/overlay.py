@@ -87,7 +87,7 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     contents = drawn_composition.list_contents()
     with cache_theory_lines():  # panels along the same axis share their lines
         parts_by_content = [arrangement.arrange_results(results_by_label, content) for content in contents]
-    fills = any(part.fills_converged for parts in parts_by_content for part in parts)
+    fills = composition.theory and any(part.fills_converged for parts in parts_by_content for part in parts)
     parts_by_content = [[replace(part, fills_converged=fills) for part in parts] for parts in parts_by_content]
     parts_by_content = arrangement.continue_colours(parts_by_content, contents)
     common_texts = legends.make_title_texts([part for parts in parts_by_content for part in parts])

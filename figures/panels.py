@@ -583,15 +583,13 @@ def draw_legend_below(
 def _arrange_in_rows(legend_handles: Sequence[Any], max_columns: int) -> list[list[Any]]:
     """Arrange the entries of a legend in rows of one length, lines without points after the others.
 
-    These lines begin a row of their own if this needs no further row. Short rows end with empty entries.
+    These lines begin a row of their own if this needs no longer rows. Short rows end with empty entries.
     """
     groups = [[key for key in legend_handles if _is_grey_line(key) is is_grey] for is_grey in (False, True)]
     num_rows = -(-len(legend_handles) // max_columns) or 1
-    if num_rows == 1 or sum(-(-len(group) // max_columns) for group in groups) > num_rows:
+    columns = -(-len(legend_handles) // num_rows) or 1
+    if num_rows == 1 or sum(-(-len(group) // columns) for group in groups) > num_rows:
         groups = [[*groups[0], *groups[1]]]
-    columns = next(
-        count for count in range(1, max_columns + 1) if sum(-(-len(group) // count) for group in groups) <= num_rows
-    )
     rows = [group[first : first + columns] for group in groups for first in range(0, len(group), columns)] or [[]]
     return [row + [_make_empty_handle() for _ in range(columns - len(row))] if len(rows) > 1 else row for row in rows]
 

@@ -89,7 +89,7 @@ STYLE_SETTINGS: dict[Any, Any] = {
     "axes.titlesize": 9,
     "axes.labelsize": 9,
     "figure.titlesize": 9,
-    "errorbar.capsize": 2,
+    "errorbar.capsize": 1.5,  # caps stay within the markers
     "figure.constrained_layout.use": True,
     "figure.dpi": 150,
     "font.size": 8,

@@ -20,7 +20,7 @@ HISTOGRAM_BINS = 24
 LAST_BIN_MEANS = 4.0  # end of the histogram, in units of the mean time
 THEORY_POINTS = 121
 HITTING_NOTE = (
-    r"$t_\mathrm{{until}}$: first step at which $R$, the cosine with the teacher, reaches {until:g}; "
+    r"$t_\mathrm{{until}}$: time (steps / $N$) until $R$, the cosine with the teacher, is {until:g}; "
     "no point: empty bin; {omitted} of {runs} runs are right of (a); neighbours in (b) are correlated"
 )
 

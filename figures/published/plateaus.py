@@ -211,7 +211,7 @@ def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) 
 
 
 NUM_ESCAPE_TIME_BINS = 14
-GROWTH_RATE_NOTE = rf"{ESCAPE_NOTE}; $\Lambda$: growth rate; points off the line: finite $N$"
+GROWTH_RATE_NOTE = rf"{ESCAPE_NOTE}; $\Lambda$: growth rate; $N=100$ off the line: finite $N$"
 
 
 def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

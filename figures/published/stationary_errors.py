@@ -47,7 +47,9 @@ SMALL_DRIFT_ASYMPTOTES = {  # amplitude, inverse exponent, vertical alignment of
     "hebb": (0.4237772081, 4, "bottom"),
 }
 ASYMPTOTE_STYLE: dict[str, Any] = {"color": "0.5", "linewidth": 0.6}
-EQUAL_ERRORS_NOTE = "dotted: equal errors of Hebbian rule and perceptron; $t$: steps / $N$"
+EQUAL_ERRORS_NOTE = (
+    r"dotted: equal errors of Hebbian rule and perceptron; $t$: steps / $N$; $\epsilon_g$: generalization error"
+)
 RULES_WITH_CROSSING_ERRORS = ("hebb", "perceptron")  # the better rule depends on the drift
 
 

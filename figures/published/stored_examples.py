@@ -33,6 +33,7 @@ from figures.style import (
     draw_mean_points,
     draw_seed_means,
     get_curve_style,
+    nested_marker_size,
 )
 from simulate.kinds.stored_examples import draw_data_set
 from simulate.learners.perceptron_convergence import UpdateHistory, compute_update_history
@@ -41,7 +42,7 @@ from statmech.stores.dataset import scenario_from_dataset
 from theory import separable_fraction
 from theory.stored_examples import learning_curves_and_bounds
 
-CAPACITY_NOTE = "lines: theory, (a) of Gardner and (b) of Cover at the same $N$"
+CAPACITY_NOTE = "lines: theory, (a) of Gardner and (b) of Cover at the same $N$; the points of (a) coincide"
 
 
 def draw_capacity(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -62,7 +63,8 @@ def draw_capacity(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     )
     for index, N in enumerate(last.N.values):
         cell = last.sel(N=N)
-        draw_mean_points(stability, cell.alpha, *_compute_median_and_error(cell.kappa.values), index)
+        style = get_curve_style(index) | nested_marker_size(index, last.sizes["N"])
+        draw_mean_points(stability, cell.alpha, *_compute_median_and_error(cell.kappa.values), style)
         marks.append(make_curve_handle(index, f"$N$ = {N}", linestyle=CURVE_DASHES[index % len(CURVE_DASHES)]))
         draw_seed_means(fraction, cell.alpha, cell.converged.astype(float), index)
         _draw_cover_function(fraction, int(N), cell.alpha, index)

@@ -33,8 +33,8 @@ from theory.solutions import solve_line
 TEACHER_PART_POINTS = 121
 BEST_PENALTY_TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
 TEACHER_FRACTION_NOTE = (
-    r"$T$: fraction of the teacher in the directions of larger variance; $\sigma$: noise of the outputs; "
-    r"(b): square-root scale"
+    r"lines: theory, $N\to\infty$; $T$: fraction of the teacher in the directions of larger variance; "
+    r"$\sigma$: noise of the outputs; (b): square-root scale"
 )
 
 
