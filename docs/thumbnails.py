@@ -40,6 +40,7 @@ PANEL = {
     "digits": 2,
     "stopping": 2,
     "fluctuations": 4,
+    "minover_stops": 2,
     "minover_updates": 1,
     "noise_optimal": 1,
     "attention": 2,

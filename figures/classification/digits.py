@@ -101,7 +101,8 @@ IMAGE_COLUMNS, IMAGE_SPACING = (
     (1.12, 1.3),
 )  # two classes; horizontal and vertical steps between images
 DIGITS_ATTENTION_NOTE = (
-    "easy: stopped early; hard: never stopped; below the digits: number of pixels evaluated; on grey: not evaluated"
+    "easy: stopped early; hard: never stopped; digits at the levels: class decided there; below the digits: number of "
+    "pixels evaluated; on grey: not evaluated"
 )
 NUM_FEATURE_COUNT_BINS = 16
 PIXEL_ORDER_LABELS = {"random": "random order", "weight": r"largest $|w_j|$ first", "fixed": "row by row"}
