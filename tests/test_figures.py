@@ -150,7 +150,7 @@ FEWER = {  # places of lines that are solved one by one
     "drift": {"DRIFT_LINE_POINTS": 8},
     "plateau_spread": {"SPREAD_LINE_POINTS": 8},
 }
-UPDATES = ("minover_updates", "minover_c")  # whose configs count updates
+UPDATES = ("minover_a", "minover_updates", "minover_c")  # whose configs count updates
 
 
 def tiny(name):

@@ -25,7 +25,7 @@ from statmech.numerics.gaussian import normal_density
 from statmech.results.comparison import predict_mean_and_std
 from theory.solutions import solve_line
 
-NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 4, 1e5  # lines end at LINE_TIME_FACTOR times the last time
+NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE_TIME_FACTOR times the last time
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
 FLUCTUATIONS_NOTE = (
     r"$\epsilon$: error of a run; $z$: its deviation from the predicted mean, in predicted standard deviations; "
