@@ -77,7 +77,7 @@ OTHER_VALUES = {  # of figures whose axes take others
     "mistakes": {"learner": []},
     "proof": {"learner": []},
     "version_space": {"learner": [], "alpha": [3, 4]},
-    "early_stopping": {"loss": []},
+    "early_stopping": {"loss": ["perceptron"]},
     "digits_theta": {"classifier": [], "budget": []},
     "momentum": {"descent": []},
     "mnist_curves": {"P": [30, 50]},
