@@ -59,7 +59,8 @@ REST_AFTER = re.compile(
     rf"\s?(?:{RELATION}|[+·×∝^|*√]|−\S|[/−] )|\)?[{RAISED}′″\u0302]|\)?/[(√]|\)/?[\w(]| - (?:[\d(|]|\w\b)"
 )
 INITIALS = "BCDEFGHJLMST"  # of names and journals, where a full stop and a word follow
-LISTED = re.compile(r"experiments? (?:[A-Z],? (?:and )?)*$", re.IGNORECASE)
+LISTED = re.compile(r"experiments? (?:[A-Z],? (?:and |to )?)*$", re.IGNORECASE)
+PANEL_LETTERS = "bcdef"  # in parentheses
 UNIT = re.compile(r"(?:\d|\b(?:CPU|wall))\s$")
 SECONDS = re.compile(r"(?:^|, )s$")  # in the head of a column
 
@@ -86,6 +87,8 @@ def is_formula(text: str, hit: re.Match[str]) -> bool:
         return False
     before, after = text[: hit.start()], text[hit.end() :]
     if REST_BEFORE.search(before) or REST_AFTER.match(after):
+        return False
+    if hit[0] in [*PANEL_LETTERS] and before.endswith("(") and after.startswith(")"):
         return False
     if re.fullmatch(rf"{COUNT} {LETTER}", hit[0]) or (len(hit[0]) == 1 and UNIT.search(before)):
         return False

@@ -310,3 +310,14 @@ def is_step_function(y: np.ndarray) -> bool:
     (True, False)
     """
     return bool(np.unique(y[np.isfinite(y)]).size <= y.size / 2)
+
+
+def move_jumps_to_edges(x: np.ndarray, y: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return x with each jump of a sampled step function moved back to the edge of its interval.
+
+    >>> move_jumps_to_edges(np.array([0.0, 4.0, 5.5, 9.0]), np.array([1, 1, 2, 2]), np.array([0.0, 5.0, np.inf]))
+    array([0., 4., 5., 9.])
+    """
+    last_edge = edges[np.maximum(np.searchsorted(edges, x, side="right") - 1, 0)]
+    is_jump = (np.diff(y, prepend=y[0]) != 0) & (last_edge > np.concatenate([x[:1], x[:-1]]))
+    return np.where(is_jump, last_edge, x)

@@ -11,6 +11,7 @@ Measured points: a CSV file may add points, such as measurements, to a simulatio
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +44,8 @@ from statmech.keys.variables import Variable
 from statmech.runtime.files import read_csv_rows
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from statmech.results.results import Results
 
 MAX_INTEGER_THEORY_MARKERS = 16  # theory at more integers is drawn as a line
@@ -470,7 +473,18 @@ def _describe_curve(
         and derived_data.is_step_function(curve.theory)
     ):
         style = replace(style, line={**style.line, "drawstyle": "steps-post"})
+        curve = _move_jumps_to_segment_edges(curve, part.results.theory)
     return DrawnCurve(curve, style, filled_mask=_get_filled_mask(part, selection), x_error=x_error)
+
+
+def _move_jumps_to_segment_edges(curve: Curve, theory: xr.Dataset | None) -> Curve:
+    """Move the jumps of a control from the points of the line to the ends of its segments."""
+    searches = json.loads(theory.attrs.get("best_controls", "[]")) if theory is not None else []
+    controls = [control for search in searches if search for control in search["controls"].values()]
+    edges = np.unique([edge for control in controls for edge in control["edges"]])
+    if not edges.size or curve.theory_x is None or curve.theory is None:
+        return curve
+    return replace(curve, theory_x=derived_data.move_jumps_to_edges(curve.theory_x, curve.theory, edges))
 
 
 def _has_names_along_x(part: ArrangedResults, selection: Results) -> bool:

@@ -236,7 +236,11 @@ def test_powers_roots_sizes_and_functions_are_set_as_such(text, set_as, helper):
 
 
 @pytest.mark.parametrize(
-    "text", ["a rule of 15 s", "5.9 CPU s of it", "one's own", "J. Phys. A", "e.g. t-test", "experiments A, B and C"]
+    "text",
+    [
+        *("a rule of 15 s", "5.9 CPU s of it", "one's own", "J. Phys. A", "e.g. t-test"),
+        *("experiments A, B and C", "Experiments A to C", "the command draws (c)", "panels (b) and (d)"),
+    ],
 )
 def test_words_units_and_initials_are_no_formulas(text, helper):
     assert helper("formulas").parts(text) == [(False, text)]

@@ -33,13 +33,11 @@ from theory import solve
 
 RULE_FLIP_SCHEDULE_KEYS = ("rule", "assumed_flip", "flip", "schedule")
 RULE_FLIP_SCHEDULE_AXIS = "_".join(RULE_FLIP_SCHEDULE_KEYS)
-FLIP_LINE_POINTS, INTEGRAL_CUTOFF, INTEGRAL_STEP = 61, 12.0, 1e-3  # the last two apply to the integral I(p_f)
+FLIP_LINE_POINTS, LIMIT_LINE_POINTS = 61, 241
+INTEGRAL_CUTOFF, INTEGRAL_STEP = 12.0, 1e-3  # of the integral I(p_f)
 EQUAL_ERROR_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
-RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": ", decaying rate"}  # labels of schedules
-SCHEDULE_NOTE = (
-    r"$t_0$: time of the decaying rate $\eta/(1+t/t_0)$, nearly the best for this $t$; "
-    r"$t\to\infty$: the best rate at every time"
-)
+RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": r", rate $\eta/(1+t/t_0)$"}  # labels of schedules
+SCHEDULE_NOTE = r"$t_0$: nearly the best for this $t$; $t\to\infty$: the best rate at every time"
 
 
 def draw_noise_optimal(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -65,12 +63,13 @@ def draw_noise_optimal(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             f'the figure "noise_optimal" requires each of {", ".join(RULE_SCHEDULE_LABELS)} at several increasing flips'
         )
     (figure, axes), t = make_figure(3.5, 1, 2), float(theory.t[-1])
-    flips = (
-        max(0.3, float(np.max(theory.flip))) * np.linspace(0, 1, FLIP_LINE_POINTS) ** 2
+    max_flip = max(0.3, float(np.max(theory.flip)))
+    flips, dense_flips = (
+        max_flip * np.linspace(0, 1, num_points) ** 2 for num_points in (FLIP_LINE_POINTS, LIMIT_LINE_POINTS)
     )  # denser at small flips, where the lines rise as sqrt(flip)
     for index, (rule, scale) in enumerate({"bayes": t, "hebb": t**0.5, "perceptron": t**0.5}.items()):
         ax = axes[int(index > 0)]
-        ax.plot(flips, compute_scaled_error_limit(rule, flips), color=CURVE_COLOURS[index], zorder=1)
+        ax.plot(dense_flips, compute_scaled_error_limit(rule, dense_flips), color=CURVE_COLOURS[index], zorder=1)
         ax.plot(
             flips,
             scale * _solve_final_errors(theory, rule, flips),

@@ -119,13 +119,13 @@ def align_runs_at_escape(dataset: xr.Dataset, times_since_escape: np.ndarray) ->
     return xr.Dataset(variables, {"since": times_since_escape})
 
 
-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS = 30.0, 50.0, 9
+TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS = 20.0, 50.0, 8
 INITIAL_ASYMMETRY = 1e-4  # initial R_11 = R_22 of the lines
 MAX_ESCAPE_TIME, ESCAPE_SEARCH_STEPS = 400.0, 200  # grid of the search for the escape of the lines
 MAX_DRAWN_RUNS = 32
 ESCAPE_NOTE = r"$t_\mathrm{esc}$: time when $|R_{11}+R_{22}-R_{12}-R_{21}|/2$ reaches 1/4"
 STUDENT_TEACHER_OVERLAP_NOTE = "$R$: overlaps of student and teacher units"
-OVERLAP_NOTE = STUDENT_TEACHER_OVERLAP_NOTE + r"; $Q$: of student units; $\rho$: specialisation"
+OVERLAP_NOTE = STUDENT_TEACHER_OVERLAP_NOTE + r"; $Q$: of student units; $\rho$: mean cosine of partners"
 TWO_UNITS_TITLE = "2 student and 2 teacher units"
 PANEL_VARIABLES: dict[str, dict[str, str]] = {  # variables and legend labels, by axis label
     r"$\epsilon_g$": {"eps_g": ""},
@@ -295,7 +295,7 @@ def _draw_prediction(density_axes: Axes, survival_axes: Axes, prediction: Any, e
 
 
 PLATEAU_GUIDE_STYLE: dict[str, Any] = GUIDE_STYLE | {"color": "0.3"}
-SPREAD_LINE_POINTS = 24
+SPREAD_LINE_POINTS, ESCAPE_LINE_TIMES = 41, 481
 SPREAD_NOTE = r"$\Delta$: half of the inputs have variance $(1-\Delta)/N$, half $(1+\Delta)/N$"
 
 
@@ -366,4 +366,6 @@ def _draw_predicted_escape_times(ax: Axes, theory: xr.Dataset, spreads: list[flo
     """Draw the escape times that the equations predict."""
     spread = np.linspace(min(spreads), max(spreads), SPREAD_LINE_POINTS)
     spectra = [{"spectrum": [1 - delta, 1 + delta]} for delta in spread]
-    ax.plot(spread, find_escape_times(solve(modify_scenario(theory, inputs=spectra))), color=THEORY_COLOUR, zorder=1)
+    times = np.linspace(float(theory.t[0]), float(theory.t[-1]), ESCAPE_LINE_TIMES).tolist()
+    line = solve(modify_scenario(theory, inputs=spectra, t=times))
+    ax.plot(spread, find_escape_times(line), color=THEORY_COLOUR, zorder=1)

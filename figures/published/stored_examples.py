@@ -165,11 +165,11 @@ def draw_proof(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys = [
         *activations.get_legend_handles_labels()[0],
         make_line_handle(r"projection $\mathbf{u}\cdot\mathbf{w}$", color=PROJECTION_COLOUR),
-        make_line_handle(r"length $|\mathbf{w}|$", color=LENGTH_COLOUR),
+        make_line_handle(r"length $|\mathbf{w}|$, squared in (b)", color=LENGTH_COLOUR),
         make_line_handle("bounds of the proof", color="0.1", **BOUND_STYLE),
     ]
     set_heading(figure, [f"$P$ = {simulation.sizes['example']} examples", describe_size_and_runs(simulation)])
-    draw_legend_below(figure, keys, columns=5, note=PROOF_SYMBOLS_NOTE)
+    draw_legend_below(figure, keys, columns=3, note=PROOF_SYMBOLS_NOTE)
     return figure
 
 
