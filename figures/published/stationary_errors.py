@@ -181,9 +181,8 @@ def draw_noise_floor(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         style = get_curve_style(order)
         _draw_error_against_time(time_axes, simulation.isel({UNIT_COUNT_AXIS: column}), floors[column], style)
     _label_axes(late, time_axes, simulation, units[0])
-    marks = [make_curve_handle(index, f"(a) $M$ = {M}") for index, M in enumerate(units)]
     return add_title_and_legend(
-        figure, simulation, [*marks, *FLOOR_LEGEND_HANDLES], "eta", "noise", columns=4, note=NOISE_FLOOR_NOTE
+        figure, simulation, [*FLOOR_LEGEND_HANDLES], "eta", "noise", columns=4, note=NOISE_FLOOR_NOTE
     )
 
 
@@ -207,8 +206,11 @@ def _draw_final_errors(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: n
     ax.plot(K, DRAWN_ERROR_SCALE * theory.eps_g.isel(t=-1).values, color=colour)
     ax.plot(K, DRAWN_ERROR_SCALE * floors, color=colour, **EQUAL_SURPLUS_UNITS_STYLE)
     rate = runs.eta.item() * runs.noise.item() ** 2 / (2 * np.pi)
-    ax.plot(K, DRAWN_ERROR_SCALE * rate * (K - M + M / np.sqrt(3)), color=colour, **FIRST_ORDER_STYLE)
+    first_order = rate * (K - M + M / np.sqrt(3))
+    ax.plot(K, DRAWN_ERROR_SCALE * first_order, color=colour, **FIRST_ORDER_STYLE)
     draw_seed_means(ax, K, DRAWN_ERROR_SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index)
+    start = K[0], DRAWN_ERROR_SCALE * first_order[0]
+    ax.annotate(f"$M$ = {M}", start, (0, -5), textcoords="offset points", ha="center", va="top", color=colour)
 
 
 def _draw_error_against_time(ax: Axes, runs: xr.Dataset, floor: float, style: dict[str, Any]) -> None:

@@ -177,14 +177,15 @@ def draw_version_space(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 def film_version_space(simulation: xr.Dataset, theory: xr.Dataset) -> Iterator[tuple[Figure, int]]:
     """Yield frames with durations in milliseconds: more and more examples, then MinOver's updates."""
-    walk = make_walks(simulation)[-1]
+    walks = make_walks(simulation)
+    walk, index = walks[-1], len(walks) - 1  # in the colour of the figure
     view = SphereView.from_centre(walk.best_student)
     for P in sorted({min(count, len(walk.z)) for count in (1, 2, 3, 6, len(walk.z))}):
-        yield _draw_film_frame(view, walk, P, 0), 900
+        yield _draw_film_frame(view, walk, P, 0, index), 900
     for update in walk.updates[:-1]:
         if update <= 20 or update % 5 == 0:
-            yield _draw_film_frame(view, walk, len(walk.z), int(update)), 250
-    yield _draw_film_frame(view, walk, len(walk.z), int(walk.updates[-1])), 3000
+            yield _draw_film_frame(view, walk, len(walk.z), int(update), index), 250
+    yield _draw_film_frame(view, walk, len(walk.z), int(walk.updates[-1]), index), 3000
 
 
 version_space = PublishedFigure(
@@ -283,7 +284,8 @@ def _draw_tangent_view(ax: Axes, view: SphereView, walk: MinOverWalk, index: int
     ax.set(aspect="equal", xlim=(-width, width), ylim=(-width, width))
     ax.set_title(f"$P={len(walk.z)}$, enlarged")
     ax.spines[:].set(visible=True, color=GREAT_CIRCLE_COLOUR, linewidth=0.6)
-    ax.set_xlabel(f"{outside} of {len(points_of_walk)} updates lie outside", fontsize=SMALL_FONT_SIZE, color="0.35")
+    note = f"{outside} of {len(points_of_walk)} updates lie outside;\ncontours: 20 to 80 % of the largest $\\kappa$"
+    ax.set_xlabel(note, fontsize=SMALL_FONT_SIZE, color="0.35")
     ax.set_xticks([])
     ax.set_yticks([])
 
@@ -328,7 +330,7 @@ def _make_legend_handles(ax: Axes) -> list[Any]:
 
 
 @apply_style
-def _draw_film_frame(view: SphereView, walk: MinOverWalk, P: int, update: int) -> Figure:
+def _draw_film_frame(view: SphereView, walk: MinOverWalk, P: int, update: int, index: int) -> Figure:
     """Draw a frame of the film: the first P examples on the sphere, the walk so far, and its stability."""
     figure = Figure(figsize=(6.4, 3.4), dpi=150)
     ball, curve = figure.subplots(1, 2, width_ratios=(1, 1))
@@ -338,13 +340,15 @@ def _draw_film_frame(view: SphereView, walk: MinOverWalk, P: int, update: int) -
         ball.plot(*newest, color="black", linewidth=1.4, zorder=3)
     ball.set_xlabel(f"$P={P}$" if not update else f"$P={P}$, {update} updates")
     is_made = walk.updates <= update
-    _draw_walk(ball, view.project_orthographic(walk.students[is_made]), 0)
+    _draw_walk(ball, view.project_orthographic(walk.students[is_made]), index)
     ball.plot(
         *view.project_orthographic(walk.students[is_made][-1:]).T, color="black", marker="o", markersize=4, zorder=7
     )
     if update:
         ball.plot(*view.project_orthographic(walk.best_student[None]).T, **BEST_STUDENT_STYLE, zorder=6)
-    curve.plot(walk.updates[is_made], walk.stability[is_made], **get_curve_style(0), markersize=2.5, label="MinOver")
+    curve.plot(
+        walk.updates[is_made], walk.stability[is_made], **get_curve_style(index), markersize=2.5, label="MinOver"
+    )
     curve.axhline(walk.max_stability, color="0.3", linestyle="--", linewidth=0.8)
     low = float(walk.stability.min())
     curve.set(xlim=(0, walk.updates[-1] + 1), ylim=(1.08 * low if low < 0 else 0, 1.25 * walk.max_stability))
