@@ -210,7 +210,7 @@ def _draw_final_errors(ax: Axes, runs: xr.Dataset, theory: xr.Dataset, floors: n
     ax.plot(K, DRAWN_ERROR_SCALE * first_order, color=colour, **FIRST_ORDER_STYLE)
     draw_seed_means(ax, K, DRAWN_ERROR_SCALE * runs.eps_g.isel(t=-1).transpose(..., "seed"), index)
     start = K[0], DRAWN_ERROR_SCALE * first_order[0]
-    ax.annotate(f"$M$ = {M}", start, (0, -5), textcoords="offset points", ha="center", va="top", color=colour)
+    ax.annotate(f"$M$ = {M}", start, (4, -5), textcoords="offset points", ha="left", va="top", color=colour)
 
 
 def _draw_error_against_time(ax: Axes, runs: xr.Dataset, floor: float, style: dict[str, Any]) -> None:
