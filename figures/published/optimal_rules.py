@@ -34,7 +34,7 @@ from theory import solve
 RULE_FLIP_SCHEDULE_KEYS = ("rule", "assumed_flip", "flip", "schedule")
 RULE_FLIP_SCHEDULE_AXIS = "_".join(RULE_FLIP_SCHEDULE_KEYS)
 FLIP_LINE_POINTS, LIMIT_LINE_POINTS = 61, 241
-INTEGRAL_CUTOFF, INTEGRAL_STEP = 12.0, 1e-3  # of the integral I(p_f)
+INTEGRAL_CUTOFF, INTEGRAL_STEP = 12.0, 1e-3  # settings for the integral I(p_f)
 EQUAL_ERROR_FLIP = 0.25  # Hebb's rule and the perceptron are then equally good
 RULE_SCHEDULE_LABELS = {"bayes": "", "hebb": "", "perceptron": r", rate $\eta/(1+t/t_0)$"}  # labels of schedules
 SCHEDULE_NOTE = r"$t_0$: nearly the best for this $t$; $t\to\infty$: the best rate at every time"
