@@ -97,12 +97,20 @@ class StoredResultsControls:
             slider.visible = axis in self.layout.single_position_axes and self.whole.either.sizes[axis] > 1
         self.shown()
 
-    def move_last_slider(self, num_steps: int) -> str:
-        """Move the first visible slider, and return its label."""
-        visible = [slider for slider in self.sliders.values() if slider.visible and hasattr(slider, "step")]
-        for slider in visible[:1]:
+    @property
+    def _arrow_key_sliders(self) -> list[Any]:
+        """The first visible slider, or no slider."""
+        return [slider for slider in self.sliders.values() if slider.visible and hasattr(slider, "step")][:1]
+
+    def move_last_slider(self, num_steps: int) -> None:
+        """Move the first visible slider."""
+        for slider in self._arrow_key_sliders:
             move_slider(slider, num_steps)
-        return f"← {visible[0].label} →" if visible else ""
+
+    @property
+    def arrow_key_hint(self) -> str:
+        """The label of the slider that the arrow keys move."""
+        return "".join(f"← {slider.label} →" for slider in self._arrow_key_sliders)
 
     def close(self) -> None:
         """Do nothing, as nothing runs in the background."""

@@ -55,6 +55,7 @@ MAX_SMOOTH_LINE_SOLVING_SECONDS = 1.5  # limits the time for solving theory on a
 MAX_SECONDS_WITHOUT_PREVIEW = 1.0  # a preview would cost longer: it needs another compilation
 SIMULATION_TIME_LIMIT_OPTIONS = {"10 seconds": 10.0, "a minute": 60.0, "10 minutes": 600.0, "never": 0.0}
 CORRECTIONS_KEY, BAND_SWITCH_LABEL = "corrections", "band of one run"  # a key, and the label of its switch
+NOTICED_SECONDS, SOLVING_MESSAGE = 0.3, "solving"  # for solutions that are likely to take longer
 OPTIMUM_SEARCH_MESSAGE = "searching for the optimum: a minute or more"
 PREVIOUS_SETTINGS_NOTE = "; the charts show the settings before"
 SHOWN_WITHOUT_OPTIMUM_NOTE = "; until then without it"
@@ -95,7 +96,7 @@ class ScenarioControls:
         self.simulation: xr.Dataset | None = None
         self.scheduler = CallScheduler()
         self.background = BackgroundSimulator(self._receive_result)
-        self.solve_seconds, self.is_refined = 0.0, False
+        self.solve_seconds, self.solved_x_key, self.is_refined = 0.0, "", False
         self.left_out = ""
         self.x = self._make_abscissa_menu(view.x or get_kinds()[kind_name].USUAL_X_KEY)
         self.chosen = pmui.MultiChoice(
@@ -207,6 +208,9 @@ class ScenarioControls:
 
     def _solve_and_show_theory(self, scenario: AbstractScenario) -> None:
         """Solve and show theory with any stored runs, and discard the simulation of the previous scenario."""
+        if self.solve_seconds > NOTICED_SECONDS or self.x_key != self.solved_x_key:
+            self.message("progress", SOLVING_MESSAGE)
+        self.solved_x_key = self.x_key
         began = time.perf_counter()
         theory, smooth = computation.solve_with_dense_grid(scenario, self.x_key)
         self.solve_seconds = time.perf_counter() - began
@@ -579,17 +583,22 @@ class ScenarioControls:
         names = [name for name in possible if not settings.is_recorded_key(self.choice, name)]
         return [*dict.fromkeys([*names, *([listed_key] if listed_key else [])])]
 
-    def move_last_slider(self, num_steps: int) -> str:
-        """Move the last used (or else the first) slider, and return its label and value."""
+    @property
+    def _arrow_key_slider(self) -> Any:
+        """The last used slider, or else the slider of recorded times or the first one."""
         visible_sliders = [slider for slider in self.sliders.values() if slider.visible]
-        slider = (
-            self.last_moved_slider
-            if self.last_moved_slider in visible_sliders
-            else self.player.slider
-            if self.player.controls.visible
-            else visible_sliders[0]
-        )
-        sliders.move_slider(slider, num_steps)
+        if self.last_moved_slider in visible_sliders:
+            return self.last_moved_slider
+        return self.player.slider if self.player.controls.visible else visible_sliders[0]
+
+    def move_last_slider(self, num_steps: int) -> None:
+        """Move the last used slider."""
+        sliders.move_slider(self._arrow_key_slider, num_steps)
+
+    @property
+    def arrow_key_hint(self) -> str:
+        """The label and the value of the slider that the arrow keys move."""
+        slider = self._arrow_key_slider
         return f"← {slider.label} = {slider.value:g} →" if not isinstance(slider.value, str) else slider.label
 
     def _is_default_axis_recorded(self) -> bool:

@@ -153,6 +153,7 @@ class ExplorerPage:
             "", severity="info", visible=False, sizing_mode="stretch_width", margin=(2, 8), sx=NOTICE_STYLE
         )
         self.progress, self.progress_text = pn.pane.HTML("", styles=PROGRESS_STYLE, margin=(4, 8)), ""
+        self.shows_arrow_key_hint = False  # in lecture mode, after an arrow key
         self.equations = pmui.Column(sizing_mode="stretch_width")
         self.text = pn.pane.HTML("", sizing_mode="stretch_width")
         self.yaml = pn.widgets.TextAreaInput(visible=False)  # text for the clipboard
@@ -344,6 +345,7 @@ class ExplorerPage:
         """
         self.charts.set_lecture_mode(enabled)
         self.controls.visible = self.strip.visible = not enabled
+        self.shows_arrow_key_hint = False
         self.progress.object = html.escape(LECTURE_MODE_HELP if enabled else self.progress_text)
 
     def _handle_key(self, pressed: str) -> None:
@@ -353,7 +355,14 @@ class ExplorerPage:
         elif key in CHART_STEPS_BY_PRESSED_KEY:
             self.charts.turn_chart(CHART_STEPS_BY_PRESSED_KEY[key])
         elif key in SLIDER_STEPS_BY_ARROW_KEY:
-            self._show_message("progress", self.source.move_last_slider(SLIDER_STEPS_BY_ARROW_KEY[key]))
+            self.source.move_last_slider(SLIDER_STEPS_BY_ARROW_KEY[key])
+            self.shows_arrow_key_hint = True
+            self._update_arrow_key_hint()
+
+    def _update_arrow_key_hint(self) -> None:
+        """Show the slider that the arrow keys move, with its present value."""
+        if self.shows_arrow_key_hint:
+            self.progress.object = html.escape(self.source.arrow_key_hint)
 
     def _open_view(self, kind_name: str, view: View, functions: dict[str, list[Any]] | None = None) -> None:
         """Open a page of this kind of scenario with a view.
@@ -397,12 +406,17 @@ class ExplorerPage:
         The first results of a source are sent after its controls. An earlier message would name models that the browser
         does not know.
         """
-        at_once = pn.io.unlocked() if self.are_controls_sent else contextlib.nullcontext()
+        at_once = self._send_at_once()
         self.are_controls_sent = True
         with at_once:
             self.charts.show(self.source.chart_content)
+            self._update_arrow_key_hint()
             for button in self.downloads[:2]:  # a picture needs simulation and theory
                 button.disabled = not self.source.results.complete
+
+    def _send_at_once(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context whose changes are sent to the browser at its end, once the controls have been sent."""
+        return pn.io.unlocked() if self.are_controls_sent else contextlib.nullcontext()
 
     def _update_link(self) -> None:
         """Write the settings into the address, so that reloading restores the page."""
@@ -438,8 +452,9 @@ class ExplorerPage:
         An empty message removes an error.
         """
         if severity == "progress":
-            self.progress_text = message
-            self.progress.object = html.escape(message)
+            self.progress_text, self.shows_arrow_key_hint = message, False
+            with self._send_at_once():  # a solution may follow that takes seconds
+                self.progress.object = html.escape(message)
             return
         if message:
             self.message.param.update(object=_escape_markup(message), severity=severity, visible=True)

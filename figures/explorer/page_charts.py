@@ -93,19 +93,24 @@ def describe_chart(
 
 
 def merge_equal_lines(panel: PanelDescription) -> PanelDescription:
-    """Merge curves with equal lines of theory. A line that is common to all curves has no label and is grey."""
+    """Merge curves with equal lines of theory.
+
+    Merged lines are grey, with different dashes. A line that is common to all curves has no label.
+    """
     curves_by_line: dict[tuple[float, ...], list[DrawnCurve]] = {}
     for drawn_curve in panel.curves:
         line = drawn_curve.curve.theory
         curves_by_line.setdefault(() if line is None else tuple(line.tolist()), []).append(drawn_curve)
-    if len(curves_by_line) > 1:
-        labels = [_get_common_label(curves) for curves in curves_by_line.values()]
-        merged = zip(curves_by_line.values(), labels, strict=True)
-        return replace(panel, curves=tuple(replace(curves[0], line_label=text, label=text) for curves, text in merged))
-    style = panel.curves[0].style
-    grey: dict[str, Any] = {"color": THEORY_COLOUR}
-    style = replace(style, points=style.points | grey, line=style.line and style.line | grey)
-    return replace(panel, curves=(replace(panel.curves[0], style=style, label="", line_label=""),))
+    if len(curves_by_line) == len(panel.curves):
+        return panel
+    merged = []
+    for curves, linestyle in zip(curves_by_line.values(), cycle(MERGED_LINE_STYLES), strict=False):
+        grey: dict[str, Any] = {"color": THEORY_COLOUR}
+        style, label = curves[0].style, _get_common_label(curves) if len(curves_by_line) > 1 else ""
+        line = style.line and style.line | grey | {"linestyle": linestyle}
+        style = replace(style, points=style.points | grey, line=line)
+        merged.append(replace(curves[0], style=style, label=label, line_label=label))
+    return replace(panel, curves=tuple(merged))
 
 
 def _get_common_label(curves: Sequence[DrawnCurve]) -> str:
@@ -114,6 +119,7 @@ def _get_common_label(curves: Sequence[DrawnCurve]) -> str:
     return ", ".join(part for part in label_parts[0] if all(part in parts for parts in label_parts))
 
 
+MERGED_LINE_STYLES = "-", "--", ":", "-."
 PLANE_GUIDE_X = np.linspace(0, 1, 101)
 PLANE_GUIDES = {  # at q = R^2, only the teacher correlates the students
     ("R", "q"): DrawnLine({"color": "0.54", "linestyle": ":", "linewidth": 1.2}, PLANE_GUIDE_X, PLANE_GUIDE_X**2)
@@ -124,6 +130,7 @@ LECTURE_SCALE = 1.6  # enlarges letters, lines and points in lecture mode
 INITIAL_AREA_SIZE = 1300, 500  # pixels, until the browser reports the size of the area
 FRAME_MARGIN_PIXELS, LOW_FRAME_MARGIN_PIXELS = 45, 60  # height of a chart outside its frame
 MIN_ROW_PIXELS, MIN_COLUMN_PIXELS, GAP_PIXELS = 260, 338, 8  # as in CHART_AREA_CSS
+NARROW_AREA_PIXELS = 700  # in narrower areas, CHART_AREA_CSS fixes the heights of charts
 CONTROL_CHART_CSS_CLASS = "below"  # CSS class of the low charts that show controls
 CHART_AREA_CSS = """
 :host { flex: 1 0 0 }
@@ -343,8 +350,9 @@ class ExplorerCharts:
             figure.x_range = figures[0].x_range
         above, below = self._split_control_charts()
         self.has_control_charts = bool(above and below)
+        named = {curve.line_label for chart in above for curve in chart.shown}
         for chart in below if above else ():
-            chart.simplify_low_chart()
+            chart.simplify_low_chart(has_end_labels=named.isdisjoint(curve.line_label for curve in chart.shown))
 
     def _estimate_frame_size(self) -> tuple[float, float, float]:
         """Estimate the width of a chart, and the heights of charts and controls, in the layout of `CHART_AREA_CSS`."""
@@ -357,7 +365,8 @@ class ExplorerCharts:
         min_height = rows * (MIN_ROW_PIXELS + GAP_PIXELS) + num_low_rows * (MIN_ROW_PIXELS / 2 + GAP_PIXELS)
         self.area.styles = {"min-height": f"{min_height:.0f}px"}  # the notes lie below
         main_height = height * 9 / (9 + 5 * num_low_rows)
-        heights = max(main_height / rows, MIN_ROW_PIXELS), max(main_height * 5 / 9, MIN_ROW_PIXELS / 2)
+        low_height = 0.0 if width < NARROW_AREA_PIXELS else main_height * 5 / 9
+        heights = max(main_height / rows, MIN_ROW_PIXELS), max(low_height, MIN_ROW_PIXELS / 2)
         frame_height, control_height = heights[0] - FRAME_MARGIN_PIXELS, heights[1] - LOW_FRAME_MARGIN_PIXELS
         return width / columns, frame_height, control_height if above else frame_height
 

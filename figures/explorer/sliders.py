@@ -124,7 +124,7 @@ def make_stop_slider(name: str, stops: Iterable[float], value: Any, text_option:
 
 
 FRAME_MILLISECONDS = 250  # duration of each recorded time in the animation
-PLAY_SYMBOL, PAUSE_SYMBOL, PLAY_BUTTON_SX = "▶", "⏸", {"min-width": "0"}
+PLAY_SYMBOL, PAUSE_SYMBOL, PLAY_BUTTON_SX = "▶", "❚❚", {"min-width": "0"}
 
 
 class TimeAnimation:

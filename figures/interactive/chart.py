@@ -333,9 +333,9 @@ class Chart:
         pixels = min(AXIS_NAME_FONT_PIXELS * self.theme.size, height / (ratio * letters))
         self.figure.yaxis.axis_label_text_font_size = f"{pixels:.0f}px"
 
-    def simplify_low_chart(self) -> None:
-        """Remove end labels and most ticks from a low chart below another chart."""
-        self.has_end_labels = False
+    def simplify_low_chart(self, has_end_labels: bool) -> None:
+        """Remove most ticks from a low chart below another chart, and end labels that the other chart has."""
+        self.has_end_labels = has_end_labels
         self.figure.yaxis.ticker.desired_num_ticks = LOW_CHART_TICKS
 
     def reserve_right_margin(self, pixels: int) -> None:
