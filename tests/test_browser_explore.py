@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -164,14 +165,24 @@ def opened(context, address, width=1300, height=900):
     assert not complaints
 
 
-def shown(page, title, until):
+def shown(page, title, until, tries=900):
     """The contents of a chart, once they satisfy a condition."""
-    for _ in range(900):
+    for _ in range(tries):
         found = page.evaluate(SHOWN, title)
         if found is not None and until(found):
             return found
         time.sleep(0.2)
     raise AssertionError(f"{title} never satisfied the condition: {found}")
+
+
+def press_button(page, name, title, until):
+    """Press a button until a chart shows its effect: a busy page that moves its controls meanwhile loses a press."""
+    for _ in range(6):
+        with suppress(playwright.TimeoutError):  # a button may vanish by its effect
+            page.get_by_role("button", name=name).click(timeout=10_000)
+        with suppress(AssertionError):
+            return shown(page, title, until, 150)
+    raise AssertionError(f"{name} has no effect")
 
 
 def choose(page, label, option):
@@ -352,16 +363,14 @@ class TestOnOnePage:
     def test_a_held_curve_keeps_its_hue_and_logarithmic_axes_show_the_same_points(self, page):
         before = shown(page, VOTE, lambda it: it["theory"])
         further(page)
-        page.get_by_role("button", name="Hold to compare").click()
-        held = shown(page, VOTE, lambda it: it["held"])
+        held = press_button(page, "Hold to compare", VOTE, lambda it: it["held"])
         assert held["held"] == 3
         assert held["hues"] == [colour.lower() for colour in CURVE_COLOURS[:3]]
         page.get_by_label("log y").click()
         page.wait_for_timeout(1000)
         after = shown(page, VOTE, lambda it: it["theory"])
         assert after["theory"] == before["theory"]
-        page.get_by_role("button", name="Release").click()
-        shown(page, VOTE, lambda it: not it["held"])
+        press_button(page, "Release", VOTE, lambda it: not it["held"])
 
     def test_in_lecture_mode_arrows_turn_to_one_chart_after_the_other_and_move_a_slider(self, page):
         shown(page, VOTE, lambda it: it["theory"])

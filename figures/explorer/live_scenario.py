@@ -142,7 +142,7 @@ class ScenarioControls:
             **CELL_STYLE,
         )
         self.simulate_anyway = pmui.Button(
-            label="Simulate all the same", variant="outlined", size="small", visible=False, margin=(2, 4)
+            label="Simulate anyway", variant="outlined", size="small", visible=False, margin=(2, 4)
         )
         self.more_keys = pmui.TextInput(
             label="other keys", placeholder="key=value key=value", sizing_mode="stretch_width"
@@ -428,13 +428,13 @@ class ScenarioControls:
             duration = _format_duration(seconds * (seeds if stored else num_seeds) / seeds)
             self.message(
                 "progress",
-                f"{computation.describe_stored_runs(self.simulation, seeds)}: all would take about {duration}"
+                f"{computation.describe_stored_runs(self.simulation, seeds)}: all take about {duration}"
                 if self.simulation is not None
                 else f"not simulated: it would take about {duration}",
             )
             self.simulate_anyway.visible = True
             return
-        self.left_out = f" of {seeds}: all would take about {_format_duration(seconds)}" if num_seeds < seeds else ""
+        self.left_out = f" of {seeds}: all take about {_format_duration(seconds)}" if num_seeds < seeds else ""
         first = num_seeds if seconds * num_seeds / seeds <= MAX_SECONDS_WITHOUT_PREVIEW else self._num_preview_seeds
         self.background.start(self.scenario.model_copy(update={"seeds": num_seeds}), first)
 

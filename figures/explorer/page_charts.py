@@ -88,8 +88,22 @@ def describe_chart(
     )
     if variable.role == "control":
         return merge_equal_lines(panel)
+    panel = thin_points(panel)
     guide = PLANE_GUIDES.get((part.x_variable, name))
     return replace(panel, lines=(guide,)) if guide else panel
+
+
+def thin_points(panel: PanelDescription) -> PanelDescription:
+    """Thin the points of a panel as in figures, unless they are filled or x holds names."""
+    return replace(
+        panel,
+        curves=tuple(
+            drawn_curve
+            if panel.x_names or drawn_curve.filled_mask is not None or drawn_curve.curve.runs is not None
+            else replace(drawn_curve, curve=series.thin_curve(drawn_curve.curve, "x" in panel.log))
+            for drawn_curve in panel.curves
+        ),
+    )
 
 
 def merge_equal_lines(panel: PanelDescription) -> PanelDescription:

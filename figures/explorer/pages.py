@@ -69,7 +69,7 @@ class Page:
     view : the initial view, with the config `start`
     variable_planes : pairs of variables that can be drawn against each other, along the key
     preset_views : further views, by their titles
-    note : the reason if points lie off their lines
+    note : the reason if points lie off their lines, or the meaning of words on the page
     """
 
     start: dict[str, Any] = field(default_factory=dict)
@@ -257,6 +257,8 @@ PAGES: dict[str, Page] = {
         num_points=6,
         has_integer_x_values=True,
         keys_without_slider=("degree", "noise", "trial_eta", "wedge_width", "w"),  # without a signal for other keys
+        note="the threshold is R = 0.5, unless until is given; a door labels by whether |h| is below its median, "
+        "a wedge by the sign of h, reversed near 0",
         view=View(log=("x", "y"), show=("t_until",), figures=("hitting_times",)),
         preset_views={
             "which learning rate": View(

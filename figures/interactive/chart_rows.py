@@ -17,7 +17,7 @@ from figures import curves as series
 from figures.description import DrawnCurve, DrawnLine, DrawnMark, PanelDescription
 from figures.interactive.axes_and_theme import PAGE_COLOUR, ChartTheme, get_curve_colour
 from figures.labels import plain_from_latex
-from figures.style import replace_infinities
+from figures.style import THEORY_COLOUR, replace_infinities
 
 MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 100  # fewer points do not fix a smooth line, more do not need one
 MIN_SPLINE_STEPS_PER_INTERVAL, MIN_SPLINE_STEPS = 4, 60  # between solved values, and along a line
@@ -113,9 +113,9 @@ class ChartRows:
     def make_theory_rows(self, curves: Sequence[DrawnCurve], dash: str = "") -> Rows:
         """Return rows of theory: one per line and reference level, or one per name along x.
 
-        All lines have the `dash`, or each its own by default.
+        All lines have the `dash`, or each its own by default. A level that is common to all curves is grey.
         """
-        data = _make_columns(*LINE_COLUMNS)
+        data, grey_levels, drawn_levels = _make_columns(*LINE_COLUMNS), _list_common_levels(curves), set[str]()
         for drawn_curve in curves:
             curve, style = drawn_curve.curve, drawn_curve.style.line
             if curve.theory is None or curve.theory_x is None or style is None:
@@ -133,8 +133,12 @@ class ChartRows:
                 for (name, values), linestyle in zip(curve.reference_levels, cycle(LEVEL_LINE_STYLES), strict=False)
             ]
             for name, values, line_dash, width in lines:
+                if name in grey_levels & drawn_levels:
+                    continue
+                drawn_levels.add(name)
+                line_colour = get_curve_colour(THEORY_COLOUR) if name in grey_levels else colour
                 for x, y in self._split_line(curve.theory_x, values, is_stepped):
-                    _add_row(data, x, y, colour, name, line_dash, width * self.theme.size)
+                    _add_row(data, x, y, line_colour, name, line_dash, width * self.theme.size)
         return data
 
     def _split_line(self, x: np.ndarray, y: np.ndarray, is_stepped: bool) -> list[tuple[list[Any], list[Any]]]:
@@ -255,6 +259,16 @@ class ChartRows:
         if self.log_x:
             good &= x > 0
         return good
+
+
+def _list_common_levels(curves: Sequence[DrawnCurve]) -> set[str]:
+    """Return the names of reference levels with the same values in all of several curves."""
+    levels = [dict(drawn_curve.curve.reference_levels) for drawn_curve in curves]
+    return {
+        name
+        for name, values in (levels[0] if len(levels) > 1 else {}).items()
+        if all(name in other and np.array_equal(values, other[name], equal_nan=True) for other in levels[1:])
+    }
 
 
 def _make_columns(*names: str) -> Rows:
