@@ -1,5 +1,7 @@
 """Interactive charts: lines break and leave the frame where theory does; labels, numbers and colours are legible."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex, to_rgb
@@ -134,6 +136,31 @@ def drawn(y, theory=None, levels=(), label="curve ", log="", **keys):
             **keys,
         )
     )
+
+
+def test_a_level_that_all_curves_have_is_drawn_once_in_grey():
+    x, common = np.full(4, 0.5), ("limit", np.full(4, 0.1))
+    theory = drawn([[1, 2, 3, 4]] * 3, x, (common,)).curves["theory"].data
+    assert theory["label"].count("limit") == 1
+    colour = theory["color"][theory["label"].index("limit")]
+    assert colour not in {hue for hue, label in zip(theory["color"], theory["label"], strict=True) if label != "limit"}
+
+
+def test_equal_lines_are_merged_in_grey_and_many_points_are_thinned():
+    from figures.explorer.page_charts import merge_equal_lines, thin_points
+
+    panel = drawn([[1, 2, 3, 4]] * 4, np.ones(4), label="unit, task ").panel
+    two = [replace(curve, curve=replace(curve.curve, theory=np.zeros(4))) for curve in panel.curves[2:]]
+    panel = replace(panel, curves=(*panel.curves[:2], *two))
+    merged = merge_equal_lines(panel).curves
+    assert [curve.line_label for curve in merged] == ["unit", "unit"]
+    assert merged[0].style.line["color"] == merged[1].style.line["color"]
+    assert merged[0].style.line["linestyle"] != merged[1].style.line["linestyle"]
+
+    x = np.linspace(1, 10, 46)
+    many = replace(panel.curves[0], curve=series.Curve("", x, x, error=x))
+    (few,) = thin_points(replace(panel, curves=(many,))).curves
+    assert few.curve.x.size == few.curve.error.size < 17
 
 
 def ends_of(chart):

@@ -117,14 +117,14 @@ def merge_equal_lines(panel: PanelDescription) -> PanelDescription:
         curves_by_line.setdefault(() if line is None else tuple(line.tolist()), []).append(drawn_curve)
     if len(curves_by_line) == len(panel.curves):
         return panel
-    merged = []
+    merged_curves = []
     for curves, linestyle in zip(curves_by_line.values(), cycle(MERGED_LINE_STYLES), strict=False):
         grey: dict[str, Any] = {"color": THEORY_COLOUR}
         style, label = curves[0].style, _get_common_label(curves) if len(curves_by_line) > 1 else ""
         line = style.line and style.line | grey | {"linestyle": linestyle}
         style = replace(style, points=style.points | grey, line=line)
-        merged.append(replace(curves[0], style=style, label=label, line_label=label))
-    return replace(panel, curves=tuple(merged))
+        merged_curves.append(replace(curves[0], style=style, label=label, line_label=label))
+    return replace(panel, curves=tuple(merged_curves))
 
 
 def _get_common_label(curves: Sequence[DrawnCurve]) -> str:
@@ -364,9 +364,9 @@ class ExplorerCharts:
             figure.x_range = figures[0].x_range
         above, below = self._split_control_charts()
         self.has_control_charts = bool(above and below)
-        named = {curve.line_label for chart in above for curve in chart.shown}
+        upper_labels = {curve.line_label for chart in above for curve in chart.shown}
         for chart in below if above else ():
-            chart.simplify_low_chart(has_end_labels=named.isdisjoint(curve.line_label for curve in chart.shown))
+            chart.simplify_low_chart(has_end_labels=upper_labels.isdisjoint(curve.line_label for curve in chart.shown))
 
     def _estimate_frame_size(self) -> tuple[float, float, float]:
         """Estimate the width of a chart, and the heights of charts and controls, in the layout of `CHART_AREA_CSS`."""

@@ -267,7 +267,7 @@ def _list_common_levels(curves: Sequence[DrawnCurve]) -> set[str]:
     return {
         name
         for name, values in (levels[0] if len(levels) > 1 else {}).items()
-        if all(name in other and np.array_equal(values, other[name], equal_nan=True) for other in levels[1:])
+        if all(name in rest and np.array_equal(values, rest[name], equal_nan=True) for rest in levels[1:])
     }
 
 
