@@ -115,14 +115,14 @@ def merge_equal_lines(panel: PanelDescription) -> PanelDescription:
     for drawn_curve in panel.curves:
         line = drawn_curve.curve.theory
         curves_by_line.setdefault(() if line is None else tuple(line.tolist()), []).append(drawn_curve)
-    if len(curves_by_line) == len(panel.curves):
+    if 1 < len(curves_by_line) == len(panel.curves):
         return panel
     merged_curves = []
     for curves, linestyle in zip(curves_by_line.values(), cycle(MERGED_LINE_STYLES), strict=False):
         grey: dict[str, Any] = {"color": THEORY_COLOUR}
         style, label = curves[0].style, _get_common_label(curves) if len(curves_by_line) > 1 else ""
-        line = style.line and style.line | grey | {"linestyle": linestyle}
-        style = replace(style, points=style.points | grey, line=line)
+        line_style = style.line and style.line | grey | {"linestyle": linestyle}
+        style = replace(style, points=style.points | grey, line=line_style)
         merged_curves.append(replace(curves[0], style=style, label=label, line_label=label))
     return replace(panel, curves=tuple(merged_curves))
 
