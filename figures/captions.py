@@ -216,7 +216,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
         any((error > 0).any() for error in errors)
         and arrangement.choose_abscissa(results) not in results.scenario.recorded_coordinates
     ):
-        yield "Theory is sampled: its lines are splines within its standard errors."
+        yield "Theory is sampled: its lines are splines within two standard errors of samples."
     if (reason := results.scenario.expected_deviation_reason) and results.simulation is not None:
         yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")
     if curves.has_run_bands(results.scenario) and (isinstance(figure, Composition) or figure == OVERLAY):

@@ -32,6 +32,29 @@ def test_lines_of_sampled_theory_are_smooth_and_within_a_few_standard_errors(at_
         assert (np.abs(at - solved[name]) < 3 * error).all(), name
 
 
+def count_errors_off(line, solved, name):
+    deviations = line[name].interp(momentum=solved.momentum.values) - solved[name]
+    return float((np.abs(deviations) / np.maximum(solved[f"{name}_error"], 1e-9)).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["R", "eps_g", "eps_t"])
+def test_drawn_lines_of_sampled_theory_pass_within_two_standard_errors_of_stored_values(at_one_epoch, name):
+    solved = at_one_epoch.theory
+    line = curves.add_dense_lines(at_one_epoch, "momentum").lines
+    assert count_errors_off(line, solved, name) <= 2.001
+    moved = line.assign({name: line[name] + 3 * float(solved[f"{name}_error"].max())})
+    assert count_errors_off(moved, solved, name) > 2.001
+
+
+@pytest.mark.slow
+def test_lines_follow_stored_values_rather_than_the_less_accurate_samples(at_one_epoch):
+    moved = at_one_epoch.theory.assign(eps_g=at_one_epoch.theory.eps_g + 0.01)
+    line = theory.smooth(at_one_epoch.scenario, "momentum", solved=moved)
+    assert count_errors_off(line, moved, "eps_g") <= 2.001
+    assert count_errors_off(theory.smooth(at_one_epoch.scenario, "momentum"), moved, "eps_g") > 2.001
+
+
 @pytest.mark.slow
 def test_the_best_epoch_of_a_run_is_not_drawn_as_it_is_that_of_all_steps_in_theory(at_one_epoch):
     assert "best_epoch" in at_one_epoch.simulation
@@ -42,6 +65,6 @@ def test_the_best_epoch_of_a_run_is_not_drawn_as_it_is_that_of_all_steps_in_theo
 
 @pytest.mark.slow
 def test_a_caption_says_that_lines_of_sampled_theory_are_splines(at_one_epoch):
-    said = "Theory is sampled: its lines are splines within its standard errors."
+    said = "Theory is sampled: its lines are splines within two standard errors of samples."
     assert said in captions.make_caption(at_one_epoch, "overlay")
     assert said not in captions.make_caption(run(Descent(**GIVEN, momentum=0.5, epochs=[1, 2])), "overlay")

@@ -44,9 +44,8 @@ TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
 MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
 MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
-SPLINE_MEAN_CHI_SQUARED = (
-    0.5  # mean squared deviation of a spline from sampled values, in units of their standard errors
-)
+MAX_SPLINE_MEAN_CHI_SQUARED = 0.5  # mean squared deviation from samples, in standard errors
+SPLINE_SCATTER_FACTOR = 10.0  # the same over the typical scatter of samples: neighbours share most of their error
 MAX_SPLINE_DEVIATION = 2.0  # in standard errors of a sample
 MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
 MIN_SPLINE_LINE_POINTS = 5
@@ -270,7 +269,9 @@ def cache_theory_lines() -> Iterator[None]:
         _LINE_CACHE.reset(outside)
 
 
-def smooth(scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE_POINTS) -> xr.Dataset | None:
+def smooth(
+    scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE_POINTS, solved: xr.Dataset | None = None
+) -> xr.Dataset | None:
     """Solve the theory of a scenario on a dense grid along one axis.
 
     Half of the points are equally spaced and half geometrically, so that a line bends smoothly on linear and on
@@ -287,6 +288,8 @@ def smooth(scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE
         An axis of the sweep or of its recorded times; the grid extends from its first to its last value.
     max_points
         The maximum number of grid points along the axis.
+    solved
+        The theory of the scenario, if known. Lines of sampled theory pass through its values, whose errors are smaller.
 
     Returns
     -------
@@ -304,15 +307,17 @@ def smooth(scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE
     """
     cached_lines = _LINE_CACHE.get()
     if cached_lines is None:
-        return _solve_dense_line(scenario, axis, max_points)
-    key = type(scenario), repr(scenario.config()), axis, max_points
+        return _solve_dense_line(scenario, axis, max_points, solved)
+    key = type(scenario), repr(scenario.config()), axis, max_points, solved is None
     if key not in cached_lines:
-        cached_lines[key] = _solve_dense_line(scenario, axis, max_points)
+        cached_lines[key] = _solve_dense_line(scenario, axis, max_points, solved)
     lines = cached_lines[key]
     return None if lines is None else lines.copy(deep=False)
 
 
-def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) -> xr.Dataset | None:
+def _solve_dense_line(
+    scenario: AbstractScenario, axis: str, max_points: int, solved: xr.Dataset | None
+) -> xr.Dataset | None:
     config = _make_dense_config(scenario, axis, max_points)
     if config is None:
         return None
@@ -330,7 +335,25 @@ def _solve_dense_line(scenario: AbstractScenario, axis: str, max_points: int) ->
     sampled = axis not in dense.recorded_coordinates and any(
         (lines[name] > 0).any() for name in list_standard_error_names(lines)
     )
-    return break_at_declared_transitions(scenario, _smooth_sampled_values(lines, axis) if sampled else lines, axis)
+    if sampled:
+        lines = _smooth_sampled_values(lines if solved is None else _insert_solved_values(lines, solved, axis), axis)
+    return break_at_declared_transitions(scenario, lines, axis)
+
+
+def _insert_solved_values(lines: xr.Dataset, solved: xr.Dataset, axis: str) -> xr.Dataset:
+    """Insert solved values with their smaller errors into sampled lines along an axis.
+
+    At positions on other axes where nothing is solved, the samples of the lines stay.
+    """
+    ignored = {dim: 0 for dim in solved.dims if dim not in lines.dims}
+    known = solved.isel(ignored, drop=True)
+    if axis not in known.dims:
+        return lines
+    names = [name for name in lines.data_vars if name in known and axis in known[name].dims]
+    x = np.union1d(lines[axis], known[axis])
+    fixed = {dim: lines[dim] for dim in lines.dims if dim in known.dims and dim in known.indexes} | {axis: x}
+    inserted = known[names].reindex(fixed)
+    return lines.reindex({axis: x}).assign({name: inserted[name].combine_first(lines[name]) for name in names})
 
 
 def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
@@ -370,7 +393,9 @@ def _evaluate_spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.n
         return np.interp(fine, x, y)
     x, y, error = x[finite], y[finite], error[finite]
     weights = 1 / np.maximum(error, MIN_SPLINE_ERROR_RATIO * error.max())
-    smoothed = UnivariateSpline(x, y, weights, s=SPLINE_MEAN_CHI_SQUARED * x.size)(x)
+    scatter = np.median(((y - np.interp(x, x[::2], y[::2]))[1::2] * weights[1::2]) ** 2)
+    mean_chi_squared = min(SPLINE_SCATTER_FACTOR * scatter, MAX_SPLINE_MEAN_CHI_SQUARED)
+    smoothed = UnivariateSpline(x, y, weights, s=mean_chi_squared * x.size)(x)
     smoothed = np.clip(smoothed, y - MAX_SPLINE_DEVIATION * error, y + MAX_SPLINE_DEVIATION * error)
     # a monotone interpolation, because the spline itself may swing beyond the values between them
     return PchipInterpolator(x, smoothed, extrapolate=False)(fine)

@@ -413,7 +413,7 @@ class ScenarioControls:
             int(len(values) * MAX_SMOOTH_LINE_SOLVING_SECONDS / max(self.solve_seconds, 1e-3)),
         )
         if number > len(values):
-            lines = smooth(self.scenario, self.x_key, number)
+            lines = smooth(self.scenario, self.x_key, number, self.theory)
             self.smooth = self.smooth if lines is None else lines
             self.shown()
 
