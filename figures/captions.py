@@ -236,7 +236,16 @@ def _describe_points_file_and_fits(figure: str | Composition) -> Iterator[str]:
 
 
 def get_figure_command(results: Results, figure: str | Composition) -> str:
-    """Return the shell command that draws this figure from a config or from stored results."""
+    """Return the shell command that draws this figure from a config or from stored results.
+
+    It loads the files of the user with the rules, losses, ... of these results.
+    """
+    command, files_of_user = _find_figure_command(results, figure), results.scenario.user_code_digests()
+    loads = "".join(f"--load {name} " for name in files_of_user if name.endswith(".py"))
+    return command if "--load" in command else command.replace("statmech ", f"statmech {loads}", 1)
+
+
+def _find_figure_command(results: Results, figure: str | Composition) -> str:
     if results.command:
         return results.command
     folder = results.folder.name if results.folder else "RESULTS"

@@ -185,7 +185,7 @@ def make_value_labeller(scenario: AbstractScenario, in_browser: bool = False) ->
             key = unicode_from_latex(key) or format_key_name(name)
         if not isinstance(value, str):
             number = re.sub("^-", "\N{MINUS SIGN}", format_power_of_ten(f"{value:,g}"))
-            if not has_symbol:
+            if not has_symbol and not _is_user_parameter(scenario, name):
                 return f"{number} {key}" if key.endswith("s") else f"{key} {number}"
             return format_key_value(key, number)
         choices = scenario.choices().get(name, {})
@@ -471,7 +471,7 @@ def describe_title_values(scenario: AbstractScenario) -> list[str]:
     """Return the parts of a title: the learner or rule, and every key with a single value, except N.
 
     A longer value, such as a list of variances, is left to the caption. A key at its default is only included if it has
-    a symbol, is not 0 or one student, and applies to all learners or rules.
+    a symbol, is not 0 or one student, and applies to all learners or rules, or belongs to a class of the user.
 
     >>> from statmech import Scenario
     >>> describe_title_values(Scenario(rule="hebb", N=50, t=[1, 2], flip=0.1))
@@ -485,7 +485,8 @@ def describe_title_values(scenario: AbstractScenario) -> list[str]:
         shared = name in fields or any(all(name in get_parameters(kind) for kind in group) for group in kinds)
         is_main = value and shared and (name, value) != ("K", 1) and get_symbol(scenario, name).startswith("$")
         is_single = not isinstance(value, list) and (name == "inputs" or not isinstance(value, dict))
-        if is_single and name not in TITLE_OMITTED_KEYS and (is_main or value != defaults.get(name)):
+        is_shown = name not in TITLE_OMITTED_KEYS and (is_main or value != defaults.get(name))
+        if is_single and (is_shown or _is_user_parameter(scenario, name)):
             names.append(name)
     texts = [
         f"{'with' if config[name] else 'without'} {format_key_name(name)}"
@@ -548,8 +549,9 @@ def format_key_and_value(scenario: AbstractScenario, name: str, value: Any) -> s
         return format_key_value(key, text)
     if name in ZERO_VALUE_PHRASES and value == 0:
         return ZERO_VALUE_PHRASES[name]
-    phrases = {} if _is_user_parameter(scenario, name) else KEY_PHRASES
-    phrase = f"{name}: {{}}" if isinstance(value, dict) else phrases.get(name, f"{name} {{}}".replace("_", " "))
+    if _is_user_parameter(scenario, name) and not isinstance(value, dict):
+        return format_key_value(key, text)
+    phrase = f"{name}: {{}}" if isinstance(value, dict) else KEY_PHRASES.get(name, f"{name} {{}}".replace("_", " "))
     return phrase.format(text)
 
 

@@ -62,6 +62,8 @@ def draw(curve: xr.Dataset, line: xr.Dataset, table: str = "") -> Figure:
         if ax.get_ylim()[1] > MIN_LOG_AXIS_RATIO * line[name].min():
             ax.set_yscale("log")
             set_log_ticks(ax.yaxis)
+        elif ax.get_ylim()[1] >= 1000:
+            ax.yaxis.set_major_formatter("{x:,.0f}")
         ax.set_xlabel("examples $P$")
         ax.set_ylabel(ERROR_LABELS[name])
         penalty = r"best $\lambda$" if attributes["lam"] == "best" else rf"$\lambda$ = {attributes['lam']}"

@@ -41,6 +41,7 @@ def format_curve_report(curve: xr.Dataset) -> str:
         "",
         *_format_error_table(curve, name),
         "",
+        *_format_weak_learner_note(curve, name),
         *_format_verdict(curve, name),
     ]
     return "\n".join([*lines, *_format_notes(curve, name), *_format_expected_gain(curve, name)])
@@ -123,9 +124,10 @@ def _format_verdict(curve: xr.Dataset, name: str) -> Iterator[str]:
     low, middle, _ = (f"{size:,}" for size in curve.size.values.tolist())
     factor = _describe_theory_deviation(curve, name)
     if verdict == "good":
+        quality = "theory agrees" if _compare_with_constant(curve, name) else "good"
         yield (
-            f"verdict: good. Theory alone agrees with fits at {low} and {middle} examples and with leave-one-out at "
-            f"{rows:,}, within 15 % or 1.5 standard errors."
+            f"verdict: {quality}. Theory alone agrees with fits at {low} and {middle} examples and with "
+            f"leave-one-out at {rows:,}, within 15 % or 1.5 standard errors."
         )
     elif verdict == "moved":
         yield (
@@ -155,16 +157,29 @@ def _describe_theory_deviation(curve: xr.Dataset, name: str) -> str:
     return f"up to {worst:.2g} times too small" if worst > 1 else f"up to {1 / worst:.2g} times too large"
 
 
-def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
-    """Yield the report's notes about useless learners, errors by class, extreme penalties and few rows."""
-    about, has_labels = curve.attrs, name == "eps_y"
-    error = float(curve[name].sel(P=about["rows"], method="nearest"))
-    constant_error = about["rarer_fraction"] if has_labels else about["target_variance"] ** 0.5
-    if error > WEAK_LEARNER_ERROR_RATIO * constant_error:
-        better = "no" if error > USELESS_LEARNER_ERROR_RATIO * constant_error else "hardly"
+def _get_constant_error(curve: xr.Dataset, name: str) -> float:
+    """Return the error of always answering the more frequent label or the mean of the target."""
+    return float(curve.attrs["rarer_fraction"] if name == "eps_y" else curve.attrs["target_variance"] ** 0.5)
+
+
+def _compare_with_constant(curve: xr.Dataset, name: str) -> str:
+    """Return "no" or "hardly" if the learner is no or hardly better than a constant answer, else an empty string."""
+    ratio = float(curve[name].sel(P=curve.attrs["rows"], method="nearest")) / _get_constant_error(curve, name)
+    return "no" if ratio > USELESS_LEARNER_ERROR_RATIO else "hardly" if ratio > WEAK_LEARNER_ERROR_RATIO else ""
+
+
+def _format_weak_learner_note(curve: xr.Dataset, name: str) -> Iterator[str]:
+    """Yield the report's note about a learner that is hardly better than a constant answer."""
+    if better := _compare_with_constant(curve, name):
+        constant_error = _get_constant_error(curve, name)
         frequent = f"always answering the more frequent label errs on {constant_error:.4f}"
         mean = f"always answering the mean of the target has the error {_format_error(constant_error)}"
-        yield f"note: {frequent if has_labels else mean}; this learner is {better} better."
+        yield f"note: {frequent if name == 'eps_y' else mean}; this learner is {better} better."
+
+
+def _format_notes(curve: xr.Dataset, name: str) -> Iterator[str]:
+    """Yield the report's notes about errors by class, extreme penalties and few rows."""
+    about, has_labels = curve.attrs, name == "eps_y"
     if has_labels and "class_errors" in about:
         first_error, second_error = about["class_errors"]
         high, low = curve.label.values.tolist()

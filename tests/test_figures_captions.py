@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ def test_a_parameter_of_an_own_rule_is_not_described_by_words_of_another_kind(mo
         cap: float = parameter(0.5, "largest step", above=0.0)
 
     monkeypatch.setitem(RULES, "clipped", Clipped)
-    assert labels.format_key_and_value(Scenario(rule="clipped", t=1), "cap", 0.5) == "cap 0.5"
+    assert labels.format_key_and_value(Scenario(rule="clipped", t=1), "cap", 0.5) == "cap = 0.5"
     assert labels.format_key_and_value(SMALL["booster"], "cap", 3) == "at most 3 stages"
 
 
@@ -135,3 +136,20 @@ def test_a_caption_names_derived_variables_and_a_command_that_can_be_run():
     assert text.endswith("`statmech figure RESULTS`.")
     other = results.scenario.figure.model_copy(update={"series": ("K",)})
     assert captions.make_caption(results, other).endswith("`statmech figure RESULTS --series K`.")
+
+
+def test_the_command_of_an_own_rule_loads_its_file_and_the_title_names_its_parameter(tmp_path, monkeypatch):
+    path = tmp_path / "clipped_rules.py"
+    path.write_text(
+        "from dataclasses import dataclass\n"
+        "from statmech.students.rules import Hebb, parameter\n"
+        "@dataclass(frozen=True)\n"
+        "class Clipped(Hebb):\n"
+        '    cap: float = parameter(0.5, "largest step", above=0.0)\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(RULES, "clipped", importlib.import_module("clipped_rules").Clipped)
+    scenario = Scenario(rule=["clipped", "hebb"], K=3, N=20, t=[1, 2], seeds=2)
+    assert {"cap = 0.5", "$K$ = 3"} <= {*labels.describe_title_values(scenario)}
+    results = Results(scenario)
+    assert captions.get_figure_command(results, "overlay").startswith("statmech --load clipped_rules.py ")
