@@ -569,8 +569,8 @@ def add_dense_lines(results: Results, x: str, x_limits: Sequence[float | None] =
     if ends and x in (config := results.scenario.config()):
         with suppress(ScenarioError):  # a limit may be no possible value of x
             extended = type(results.scenario)(**config | {x: sorted({*get_axis_values(theory, x).tolist(), *ends})})
-            lines = smooth(extended, x, solved=theory)
-    lines = smooth(results.scenario, x, solved=theory) if lines is None else lines
+            lines = smooth(extended, x, own_theory=theory)
+    lines = smooth(results.scenario, x, own_theory=theory) if lines is None else lines
     if lines is None:
         return replace(results, lines=None)
     selected = {

@@ -171,7 +171,7 @@ def solve_dense_theory(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
         from theory.control.optimal_controls import restore_best_controls  # lazy import: it needs JAX
 
         restore_best_controls(theory)
-    lines = smooth(modify_scenario(theory, **chosen), x, solved=theory)
+    lines = smooth(modify_scenario(theory, **chosen), x, own_theory=theory)
     if lines is None:
         return theory
     thinned_axes = [

@@ -32,27 +32,27 @@ def test_lines_of_sampled_theory_are_smooth_and_within_a_few_standard_errors(at_
         assert (np.abs(at - solved[name]) < 3 * error).all(), name
 
 
-def count_errors_off(line, solved, name):
-    deviations = line[name].interp(momentum=solved.momentum.values) - solved[name]
-    return float((np.abs(deviations) / np.maximum(solved[f"{name}_error"], 1e-9)).max())
+def count_errors_off(line, exact_values, name):
+    deviations = line[name].interp(momentum=exact_values.momentum.values) - exact_values[name]
+    return float((np.abs(deviations) / np.maximum(exact_values[f"{name}_error"], 1e-9)).max())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["R", "eps_g", "eps_t"])
 def test_drawn_lines_of_sampled_theory_pass_within_two_standard_errors_of_stored_values(at_one_epoch, name):
-    solved = at_one_epoch.theory
+    exact_values = at_one_epoch.theory
     line = curves.add_dense_lines(at_one_epoch, "momentum").lines
-    assert count_errors_off(line, solved, name) <= 2.001
-    moved = line.assign({name: line[name] + 3 * float(solved[f"{name}_error"].max())})
-    assert count_errors_off(moved, solved, name) > 2.001
+    assert count_errors_off(line, exact_values, name) <= 2.001
+    shifted_line = line.assign({name: line[name] + 3 * float(exact_values[f"{name}_error"].max())})
+    assert count_errors_off(shifted_line, exact_values, name) > 2.001
 
 
 @pytest.mark.slow
 def test_lines_follow_stored_values_rather_than_the_less_accurate_samples(at_one_epoch):
-    moved = at_one_epoch.theory.assign(eps_g=at_one_epoch.theory.eps_g + 0.01)
-    line = theory.smooth(at_one_epoch.scenario, "momentum", solved=moved)
-    assert count_errors_off(line, moved, "eps_g") <= 2.001
-    assert count_errors_off(theory.smooth(at_one_epoch.scenario, "momentum"), moved, "eps_g") > 2.001
+    shifted_line = at_one_epoch.theory.assign(eps_g=at_one_epoch.theory.eps_g + 0.01)
+    line = theory.smooth(at_one_epoch.scenario, "momentum", own_theory=shifted_line)
+    assert count_errors_off(line, shifted_line, "eps_g") <= 2.001
+    assert count_errors_off(theory.smooth(at_one_epoch.scenario, "momentum"), shifted_line, "eps_g") > 2.001
 
 
 @pytest.mark.slow

@@ -270,7 +270,7 @@ def cache_theory_lines() -> Iterator[None]:
 
 
 def smooth(
-    scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE_POINTS, solved: xr.Dataset | None = None
+    scenario: AbstractScenario, axis: str, max_points: int = DEFAULT_LINE_POINTS, own_theory: xr.Dataset | None = None
 ) -> xr.Dataset | None:
     """Solve the theory of a scenario on a dense grid along one axis.
 
@@ -288,7 +288,7 @@ def smooth(
         An axis of the sweep or of its recorded times; the grid extends from its first to its last value.
     max_points
         The maximum number of grid points along the axis.
-    solved
+    own_theory
         The theory of the scenario, if known. Lines of sampled theory pass through its values, whose errors are smaller.
 
     Returns
@@ -307,16 +307,16 @@ def smooth(
     """
     cached_lines = _LINE_CACHE.get()
     if cached_lines is None:
-        return _solve_dense_line(scenario, axis, max_points, solved)
-    key = type(scenario), repr(scenario.config()), axis, max_points, solved is None
+        return _solve_dense_line(scenario, axis, max_points, own_theory)
+    key = type(scenario), repr(scenario.config()), axis, max_points, own_theory is None
     if key not in cached_lines:
-        cached_lines[key] = _solve_dense_line(scenario, axis, max_points, solved)
+        cached_lines[key] = _solve_dense_line(scenario, axis, max_points, own_theory)
     lines = cached_lines[key]
     return None if lines is None else lines.copy(deep=False)
 
 
 def _solve_dense_line(
-    scenario: AbstractScenario, axis: str, max_points: int, solved: xr.Dataset | None
+    scenario: AbstractScenario, axis: str, max_points: int, own_theory: xr.Dataset | None
 ) -> xr.Dataset | None:
     config = _make_dense_config(scenario, axis, max_points)
     if config is None:
@@ -336,23 +336,25 @@ def _solve_dense_line(
         (lines[name] > 0).any() for name in list_standard_error_names(lines)
     )
     if sampled:
-        lines = _smooth_sampled_values(lines if solved is None else _insert_solved_values(lines, solved, axis), axis)
+        lines = _smooth_sampled_values(
+            lines if own_theory is None else _insert_solved_values(lines, own_theory, axis), axis
+        )
     return break_at_declared_transitions(scenario, lines, axis)
 
 
-def _insert_solved_values(lines: xr.Dataset, solved: xr.Dataset, axis: str) -> xr.Dataset:
+def _insert_solved_values(lines: xr.Dataset, own_theory: xr.Dataset, axis: str) -> xr.Dataset:
     """Insert solved values with their smaller errors into sampled lines along an axis.
 
     At positions on other axes where nothing is solved, the samples of the lines stay.
     """
-    ignored = {dim: 0 for dim in solved.dims if dim not in lines.dims}
-    known = solved.isel(ignored, drop=True)
-    if axis not in known.dims:
+    ignored = {dim: 0 for dim in own_theory.dims if dim not in lines.dims}
+    own = own_theory.isel(ignored, drop=True)
+    if axis not in own.dims:
         return lines
-    names = [name for name in lines.data_vars if name in known and axis in known[name].dims]
-    x = np.union1d(lines[axis], known[axis])
-    fixed = {dim: lines[dim] for dim in lines.dims if dim in known.dims and dim in known.indexes} | {axis: x}
-    inserted = known[names].reindex(fixed)
+    names = [name for name in lines.data_vars if name in own and axis in own[name].dims]
+    x = np.union1d(lines[axis], own[axis])
+    positions = {dim: lines[dim] for dim in lines.dims if dim in own.dims and dim in own.indexes} | {axis: x}
+    inserted = own[names].reindex(positions)
     return lines.reindex({axis: x}).assign({name: inserted[name].combine_first(lines[name]) for name in names})
 
 
