@@ -348,14 +348,15 @@ def _insert_solved_values(lines: xr.Dataset, own_theory: xr.Dataset, axis: str) 
     At positions on other axes where nothing is solved, the samples of the lines stay.
     """
     ignored = {dim: 0 for dim in own_theory.dims if dim not in lines.dims}
-    own = own_theory.isel(ignored, drop=True)
-    if axis not in own.dims:
+    stored = own_theory.isel(ignored, drop=True)
+    if axis not in stored.dims:
         return lines
-    names = [name for name in lines.data_vars if name in own and axis in own[name].dims]
-    x = np.union1d(lines[axis], own[axis])
-    positions = {dim: lines[dim] for dim in lines.dims if dim in own.dims and dim in own.indexes} | {axis: x}
-    inserted = own[names].reindex(positions)
-    return lines.reindex({axis: x}).assign({name: inserted[name].combine_first(lines[name]) for name in names})
+    names = [name for name in lines.data_vars if name in stored and axis in stored[name].dims]
+    x = np.union1d(lines[axis], stored[axis])
+    positions = {dim: lines[dim] for dim in lines.dims if dim in stored.dims and dim in stored.indexes} | {axis: x}
+    inserted = stored[names].reindex(positions)
+    lines = lines.interp({axis: x})
+    return lines.assign({name: inserted[name].combine_first(lines[name]) for name in names})
 
 
 def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
