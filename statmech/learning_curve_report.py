@@ -163,7 +163,7 @@ def _get_constant_error(curve: xr.Dataset, name: str) -> float:
 
 
 def _compare_with_constant(curve: xr.Dataset, name: str) -> str:
-    """Return "no" or "hardly" if the learner is no or hardly better than a constant answer, else an empty string."""
+    """Return how much better than a constant answer a learner is: "no", "hardly", or an empty string."""
     ratio = float(curve[name].sel(P=curve.attrs["rows"], method="nearest")) / _get_constant_error(curve, name)
     return "no" if ratio > USELESS_LEARNER_ERROR_RATIO else "hardly" if ratio > WEAK_LEARNER_ERROR_RATIO else ""
 
