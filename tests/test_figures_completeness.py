@@ -164,6 +164,7 @@ WITHOUT_EFFECT = {  # what a figure shows otherwise than by a mean of the simula
         "alpha",
         0,
     ): "examples that are separated before the second recorded epoch, as the caption says",
+    ("minover_c", "flip", -1): "two of six fractions of flipped labels, as the caption says",
 }
 
 

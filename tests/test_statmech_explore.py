@@ -486,7 +486,7 @@ def test_a_file_that_the_config_names_is_kept_as_it_is(tmp_path):
         assert made.scenario.config()["inputs"] == rows
         made.more_keys.value = "'inputs={rows: {path: /etc/passwd}}'"
         made.close()
-    assert [text for _, text in messages if text] == [FILE_NOT_ALLOWED_MESSAGE.format("other keys")]
+    assert messages[-2:] == [("error", FILE_NOT_ALLOWED_MESSAGE.format("other keys")), ("progress", "")]
 
 
 @pytest.fixture
@@ -623,7 +623,7 @@ def test_every_error_of_theory_is_shown_on_the_page(live, monkeypatch):
     monkeypatch.setattr(sys.modules["theory.solutions"], "solve_each", solve)
     made, messages = live
     made.more_keys.value = "flip=0.1"
-    assert messages == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]
+    assert messages[-2:] == [("error", "ZeroDivisionError: of a user's own rule"), ("progress", "")]
 
 
 def words_on(page):
