@@ -241,8 +241,8 @@ def get_figure_command(results: Results, figure: str | Composition) -> str:
     It loads the files of the user with the rules, losses, ... of these results.
     """
     command, files_of_user = _find_figure_command(results, figure), results.scenario.user_code_digests()
-    loads = "".join(f"--load {name} " for name in files_of_user if name.endswith(".py"))
-    return command if "--load" in command else command.replace("statmech ", f"statmech {loads}", 1)
+    options = [part for name in files_of_user if name.endswith(".py") for part in ("--load", name)]
+    return command if "--load" in command else command.replace("statmech", " ".join(["statmech", *options]), 1)
 
 
 def _find_figure_command(results: Results, figure: str | Composition) -> str:

@@ -305,7 +305,7 @@ def test_a_curvature_is_bounded_as_a_loss_states():
     assert np.isinf(Steep().largest_curvature)
 
 
-def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lines_in_the_colour_of_the_loss():
+def test_the_explorer_draws_the_minimum_and_the_best_penalty_in_the_colour_of_the_loss_and_bayes_once():
     pytest.importorskip("bokeh")
     from figures.curves import Layout
     from figures.explorer.chart_content import ChartContent
@@ -317,8 +317,9 @@ def test_the_explorer_draws_the_minimum_the_best_penalty_and_bayes_as_dotted_lin
     content = ChartContent(Results(scenario, None, solved), Layout("epochs", ("loss",), ()))
     chart = Chart(describe_chart(arrange_content(content), "eps_g", variable))
     drawn = chart.curves["theory"].data
-    assert drawn["dash"] == ["solid", "dotted", "dashed", "dashdot"] * 2
-    assert [len(set(drawn["color"][first : first + 4])) for first in (0, 4)] == [1, 1]
+    assert drawn["dash"] == ["solid", "dotted", "dashed", "dashdot", "solid", "dotted", "dashed"]
+    assert [len(set(drawn["color"][first : first + 3])) for first in (0, 4)] == [1, 1]
+    assert drawn["color"][3] not in {drawn["color"][0], drawn["color"][4]}  # the level that all losses share
     assert drawn["y"][3] == [float(solved.eps_bayes[0])] * 2
     levels = ["<i>ε</i><sub>∞</sub>", "<i>ε</i><sub>λ<sup>*</sup></sub>", "<i>ε</i><sub>Bayes</sub>"]
     charts = ExplorerCharts()

@@ -510,12 +510,14 @@ def thin_values(values: list[Any]) -> Any:
 def make_theory_grid(kind_name: str, x: str, values: Sequence[float], num_points: int) -> list[float]:
     """Return about `num_points` points for a smooth line of theory, including these values.
 
-    For an integer key the missing integers below `ALL_INTEGERS_SOLVED_BELOW` are added instead.
+    For an integer key the missing integers below `ALL_INTEGERS_SOLVED_BELOW` are added instead, or below `num_points`
+    if one solution has all of them.
     """
     if len(values) < 2:
         return list(values)
     if get_kinds()[kind_name].has_integer_values(x):
-        return sorted({*values, *(n for n in range(1, ALL_INTEGERS_SOLVED_BELOW) if values[0] < n < values[-1])})
+        end = num_points if is_recorded_key(kind_name, x) else ALL_INTEGERS_SOLVED_BELOW
+        return sorted({*values, *(n for n in range(1, end) if values[0] < n < values[-1])})
     from theory.solutions import make_line_grid
 
     return sorted(

@@ -140,7 +140,7 @@ class Descent(LossFit):
         symbol="$t_0$",
         unit="epochs",
     )
-    batch: FractionAxis = config_key(1.0, description="fraction of the examples in a batch", symbol="$b$")
+    batch: FractionAxis = config_key(1.0, description="batch of a step, as a fraction of the examples", symbol="$b$")
     sampling: Annotated[NameOrAxis, one_of(BATCH_SAMPLINGS, "a sampling")] = Field(
         default="shuffle",
         description="sampling of batches: shuffle (each example once an epoch) or replacement "
