@@ -511,7 +511,7 @@ def make_theory_grid(kind_name: str, x: str, values: Sequence[float], num_points
     """Return about `num_points` points for a smooth line of theory, including these values.
 
     For an integer key the missing integers below `ALL_INTEGERS_SOLVED_BELOW` are added instead, or below `num_points`
-    if one solution has all of them.
+    if one solution contains every integer.
     """
     if len(values) < 2:
         return list(values)
