@@ -523,18 +523,13 @@ def run_commands(tiny: bool, scratch: Path) -> Iterator[Row]:
 
 def run_demo(tiny: bool, scratch: Path) -> Iterator[Row]:
     """Yield the main job, and its stages as commands of their own."""
-    name, results = TINY if tiny else ("ensemble",), ("--out", str(scratch / "demo"))
+    name, folder = TINY if tiny else ("ensemble",), str(scratch / "demo")
     call = partial(run_python, "-m", "statmech", cache=scratch / "cache")
-    for command, options in (
-        ("run", ["--fresh"]),
-        ("simulate", ["--fresh"]),
-        ("theory", ["--fresh"]),
-        ("compare", []),
-        ("figure", []),
-    ):
-        yield Row(
-            f"statmech {command} {name[0]}", "s", Side(partial(call, command, *name, *options, *results)), repeats=1
-        )
+    for command in ("run", "simulate", "theory"):
+        arguments = (*name, "--fresh", "--out", folder)
+        yield Row(f"statmech {command} {name[0]}", "s", Side(partial(call, command, *arguments)), repeats=1)
+    for command in ("compare", "figure"):
+        yield Row(f"statmech {command} {name[0]}", "s", Side(partial(call, command, folder)), repeats=1)
 
 
 def call_programs(tiny: bool, scratch: Path) -> Iterator[Row]:
