@@ -541,14 +541,12 @@ def _distribute_texts(texts: Sequence[str], separator: str, width: float) -> lis
 def reserve_definition_lines(figure: Figure, definitions: Sequence[str], note: str = "") -> str:
     """Return a note with definitions of symbols, wrapped to the width of a figure.
 
-    The figure is enlarged by the height of the lines that the definitions add to the note.
+    The figure is enlarged by the height of these lines, except for the first line of a note.
     """
-    texts = note.split("; "), [*note.split("; "), *definitions]
-    short, complete = (wrap_texts(figure, part, "; ", MAX_NOTE_LINE_LETTERS) for part in texts)
-    num_new_lines = len(complete.splitlines()) - len(short.splitlines())
-    height = get_medium().size_factor * DEFINITION_LINE_HEIGHT * num_new_lines
-    figure.set_figheight(figure.get_figheight() + height)
-    return complete
+    text = wrap_texts(figure, [*filter(None, note.split("; ")), *definitions], "; ", MAX_NOTE_LINE_LETTERS)
+    num_lines = len(text.splitlines()) - bool(note)
+    figure.set_figheight(figure.get_figheight() + get_medium().size_factor * DEFINITION_LINE_HEIGHT * num_lines)
+    return text
 
 
 def draw_legend_below(
