@@ -275,7 +275,7 @@ def choose_colours(dataset: xr.Dataset, axes: tuple[str, ...], first: int = 0, c
     """Return a colour for each position on these axes, or shades for many ordered numbers.
 
     With other colours in the figure, `first` is their number. `count` is the number of positions if other panels show
-    more of them.
+    more positions.
     """
     count = count or int(np.prod([dataset.sizes[name] for name in axes]))
     if count > MAX_VALUES_WITHOUT_SHADES and all(has_several_numbers(dataset, name) for name in axes):

@@ -155,8 +155,8 @@ def format_unknown_name(value: object, noun: str, choices: Iterable[str], listin
     )  # last resort: names that begin with the value
     likely = f' Did you mean "{folded[candidates[0]]}"{suggestions.get(candidates[0], "")}?' if candidates else ""
     name = _join_and_shorten_lines(str(value).encode(errors="backslashreplace").decode())
-    known = f" {listing}." if listing else f" Known: {', '.join(names)}."
-    listed = "" if likely and len(names) > MAX_LISTED_KNOWN_NAMES else known
+    known_names = f" {listing}." if listing else f" Known: {', '.join(names)}."
+    listed = "" if likely and len(names) > MAX_LISTED_KNOWN_NAMES else known_names
     return f'"{name}" is not {noun}.{likely}{listed}'
 
 

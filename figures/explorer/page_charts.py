@@ -472,11 +472,11 @@ class ExplorerCharts:
         definitions = define_drawn_symbols(
             results.scenario, texts, [label for panel in panels for label in (panel.xlabel, panel.ylabel)]
         )
-        words = [variable for variable in map(self.drawn.__getitem__, self.charts) if "$" not in variable.symbol]
+        named_variables = [self.drawn[name] for name in self.charts if "$" not in self.drawn[name].symbol]
         definitions += [
-            f"{word.symbol}: {SHORT_DEFINITION_END_PATTERN.split(word.long_name)[0]}"
-            for word in words
-            if word.symbol not in word.long_name
+            f"{variable.symbol}: {SHORT_DEFINITION_END_PATTERN.split(variable.long_name)[0]}"
+            for variable in named_variables
+            if variable.symbol not in variable.long_name
         ]
         notes = "; ".join(map(html_from_latex, definitions))
         reason = (results.scenario.expected_deviation_reason or self.page_note) * (results.simulation is not None)

@@ -388,7 +388,8 @@ def _mathjax_from_latex(latex: str) -> str:
     >>> _mathjax_from_latex("$t$ (steps / $N$)"), _mathjax_from_latex("specialisation")
     ('$$t\\textsf{ (steps / }N\\textsf{)}$$', 'specialisation')
     """
-    words, symbols = latex.split("$")[::2], [*latex.split("$")[1::2], ""]
-    texts = [rf"\textsf{{{text}}}" if text else "" for text in (re.sub("([%&#])", r"\\\1", word) for word in words)]
+    plain_parts, symbols = latex.split("$")[::2], [*latex.split("$")[1::2], ""]
+    escaped = (re.sub("([%&#])", r"\\\1", part) for part in plain_parts)
+    texts = [rf"\textsf{{{text}}}" if text else "" for text in escaped]
     joined = "".join(text + symbol for text, symbol in zip(texts, symbols, strict=True))
     return f"$${joined}$$" if "$" in latex else latex
