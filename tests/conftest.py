@@ -16,6 +16,7 @@ import traceback
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from unittest import mock
 
 # also where JAX finds a GPU, on which the few programs of weight vectors would have other bits
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -256,10 +257,10 @@ def assert_same_bits(path, scenario, simulated=None):
 
 
 def statmech(*arguments):
-    """The exit code of the command, whose options are read from our functions once."""
+    """The exit code of the command, whose options are read from our functions once; its environment ends with it."""
     from statmech.cli import main
 
-    with pytest.MonkeyPatch.context() as patch:
+    with mock.patch.dict(os.environ), pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.main.get_command", _command)
         patch.setattr("sys.argv", ["statmech", *map(str, arguments)])
         try:

@@ -641,13 +641,14 @@ def words_on(page):
         yield html.unescape(page.message.object)
 
 
+ON_REAL_TABLES = ("mnist_curves", "where_it_fails")
 SHOWN = [*settings.get_page_settings_by_kind(), *config_files.list_shipped_configs()]
 
 
 @pytest.mark.slow
 @WARNED
 @pytest.mark.parametrize("name", SHOWN)
-def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name):
+def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name, request):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
@@ -657,7 +658,9 @@ def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name):
     if name in settings.get_page_settings_by_kind():
         given = {"view": complete_view(name, settings.get_page_settings(name).view)}
     else:
-        scenario = config_files.load(name, data=True)
+        if name in ON_REAL_TABLES:
+            request.getfixturevalue("real_data")
+        scenario = config_files.load(name)
         if explain_missing_page(scenario):
             return
         given = {"scenario": scenario, "view": named(scenario, name)}
