@@ -212,10 +212,7 @@ def _describe_lines(results: Results, figure: str | Composition) -> Iterator[str
     limit = r" in the limit $N\to\infty$" if "N" in curves.get_axes_ignored_by_theory(results.scenario) else ""
     yield "Dashed lines: bounds of theory." if bounds else f"Lines: theory{limit}."
     errors = [results.theory[name] for name in list_standard_error_names(results.theory)]
-    if (
-        any((error > 0).any() for error in errors)
-        and arrangement.choose_abscissa(results) not in results.scenario.recorded_coordinates
-    ):
+    if any((error > 0).any() for error in errors):
         yield "Theory is sampled: its lines are splines within two standard errors of samples."
     if (reason := results.scenario.expected_deviation_reason) and results.simulation is not None:
         yield f"{reason[0].upper()}{reason[1:]}.".replace("1/sqrt(N)", r"$1/\sqrt{N}$")

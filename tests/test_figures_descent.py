@@ -8,7 +8,8 @@ import pytest
 import figures
 import theory
 from figures import captions, curves
-from statmech import Descent, run
+from statmech import Descent, Scenario, run
+from theory.stored_examples.descent_dynamics import TARGET_STANDARD_ERRORS
 
 pytestmark = pytest.mark.quick
 GIVEN = {"descent": "momentum", "loss": "logistic", "alpha": 2, "flip": 0.1, "N": 50, "seeds": 2}
@@ -28,7 +29,7 @@ def test_lines_of_sampled_theory_are_smooth_and_within_a_few_standard_errors(at_
         seen = bends[np.abs(bends) > 1e-3 * np.ptp(line[name].values)]  # others are below the width of a line
         assert np.count_nonzero(np.diff(np.sign(seen))) <= 1, name
         at = line[name].interp(momentum=solved.momentum)
-        error = np.hypot(solved[f"{name}_error"], 10 * {"R": 1e-4, "eps_g": 1e-4, "eps_t": 1e-3}[name])
+        error = np.hypot(solved[f"{name}_error"], 10 * TARGET_STANDARD_ERRORS[name])
         assert (np.abs(at - solved[name]) < 3 * error).all(), name
 
 
@@ -45,6 +46,19 @@ def test_drawn_lines_of_sampled_theory_pass_within_two_standard_errors_of_stored
     assert count_errors_off(line, exact_values, name) <= 2.001
     shifted_line = line.assign({name: line[name] + 3 * float(exact_values[f"{name}_error"].max())})
     assert count_errors_off(shifted_line, exact_values, name) > 2.001
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("axis", ["momentum", "epochs"])
+def test_between_stored_values_lines_of_training_errors_are_nearly_as_accurate(axis):
+    values = {"momentum": [0, 0.3, 0.6, 0.9], "epochs": [1, 5, 10, 15, 20, 30, 40, 50]}
+    further = {"momentum": [0.15, 0.45, 0.7], "epochs": [7, 12, 25, 35, 45]}
+    given = {"descent": "momentum", "loss": "logistic", "alpha": 2, "N": 50}
+    own_theory = theory.solve(Descent(**given | values))
+    line = theory.smooth(Descent(**given | values), axis, own_theory=own_theory)
+    between = theory.solve(Descent(**given | values | {axis: further[axis]}))
+    deviation = (line.interp({axis: further[axis]}) - between).eps_t
+    assert float(np.abs(deviation).max()) < 4 * TARGET_STANDARD_ERRORS["eps_t"]
 
 
 @pytest.mark.slow
@@ -67,4 +81,4 @@ def test_the_best_epoch_of_a_run_is_not_drawn_as_it_is_that_of_all_steps_in_theo
 def test_a_caption_says_that_lines_of_sampled_theory_are_splines(at_one_epoch):
     said = "Theory is sampled: its lines are splines within two standard errors of samples."
     assert said in captions.make_caption(at_one_epoch, "overlay")
-    assert said not in captions.make_caption(run(Descent(**GIVEN, momentum=0.5, epochs=[1, 2])), "overlay")
+    assert said not in captions.make_caption(run(Scenario(rule="hebb", N=50, seeds=2, t=[1, 2])), "overlay")

@@ -9,6 +9,7 @@ the search range, where the true optimum may lie outside.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -44,8 +45,7 @@ TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
 MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
 MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
-MAX_SPLINE_MEAN_CHI_SQUARED = 0.5  # mean squared deviation from samples, in standard errors
-SPLINE_SCATTER_FACTOR = 10.0  # the same over the typical scatter of samples: neighbours share most of their error
+SPLINE_MEAN_CHI_SQUARED = 0.5  # mean squared deviation from samples, in standard errors
 MAX_SPLINE_DEVIATION = 2.0  # in standard errors of a sample
 MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
 MIN_SPLINE_LINE_POINTS = 5
@@ -332,40 +332,44 @@ def _solve_dense_line(
         )
     ignored = [str(dim) for dim in solution.dims if dim in scenario.keys_ignored_by_theory]
     lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
-    sampled = axis not in dense.recorded_coordinates and any(
-        (lines[name] > 0).any() for name in list_standard_error_names(lines)
-    )
-    if sampled:
-        lines = _smooth_sampled_values(
-            lines if own_theory is None else _insert_solved_values(lines, own_theory, axis), axis
-        )
+    if any((lines[name] > 0).any() for name in list_standard_error_names(lines)):
+        if own_theory is not None:
+            lines = _shift_to_solved_values(lines, own_theory, axis)
+        lines = _smooth_sampled_values(lines, axis, 0 if axis in dense.recorded_coordinates else DEFAULT_LINE_POINTS)
     return break_at_declared_transitions(scenario, lines, axis)
 
 
-def _insert_solved_values(lines: xr.Dataset, own_theory: xr.Dataset, axis: str) -> xr.Dataset:
-    """Insert solved values with their smaller errors into sampled lines along an axis.
+def _shift_to_solved_values(lines: xr.Dataset, own_theory: xr.Dataset, axis: str) -> xr.Dataset:
+    """Shift sampled lines along an axis so that they pass through solved values, whose errors are smaller.
 
-    At positions on other axes where nothing is solved, the samples of the lines stay.
+    Neighbouring samples share most of their error. Their deviations from solved values are therefore interpolated. At
+    positions on other axes where nothing is solved, the samples of the lines stay.
     """
     ignored = {dim: 0 for dim in own_theory.dims if dim not in lines.dims}
-    stored = own_theory.isel(ignored, drop=True)
-    if axis not in stored.dims:
+    solved = own_theory.isel(ignored, drop=True)
+    if solved.sizes.get(axis, 1) < 2:
         return lines
-    names = [name for name in lines.data_vars if name in stored and axis in stored[name].dims]
-    x = np.union1d(lines[axis], stored[axis])
-    positions = {dim: lines[dim] for dim in lines.dims if dim in stored.dims and dim in stored.indexes} | {axis: x}
-    inserted = stored[names].reindex(positions)
-    lines = lines.interp({axis: x})
-    return lines.assign({name: inserted[name].combine_first(lines[name]) for name in names})
+    same = np.isclose(lines[axis].values[:, None], solved[axis].values).any(1)  # equal but for rounding
+    lines = lines.interp({axis: np.union1d(lines[axis][~same], solved[axis])})
+    between = lines[axis].clip(solved[axis].min(), solved[axis].max())
+    positions = {dim: lines[dim] for dim in lines.dims if dim != axis and dim in solved.indexes}
+    for error_name in list_standard_error_names(lines):
+        name = error_name.removesuffix(STANDARD_ERROR_SUFFIX)
+        if name in solved and axis in solved[name].dims:
+            value, error = solved[[name, error_name]].reindex(positions).data_vars.values()
+            shift = (value - lines[name]).fillna(0.0).interp({axis: between}).where(lines[error_name] > 0, 0.0)
+            lines[name] = value.combine_first(lines[name] + shift)
+            lines[error_name] = error.combine_first(lines[error_name])
+    return lines
 
 
-def _smooth_sampled_values(lines: xr.Dataset, axis: str) -> xr.Dataset:
-    """Replace sampled values of theory lines by splines on a fine grid along an axis.
+def _smooth_sampled_values(lines: xr.Dataset, axis: str, num_further_points: int) -> xr.Dataset:
+    """Replace sampled values of theory lines by splines along an axis, at its values and at further points.
 
     The splines stay within the standard errors of the samples.
     """
     x, exact = lines[axis].values, xr.zeros_like(lines[axis], float)
-    fine = np.union1d(x, np.linspace(x[0], x[-1], DEFAULT_LINE_POINTS))
+    fine = np.union1d(x, np.linspace(x[0], x[-1], num_further_points))
 
     def spline(values: xr.DataArray) -> xr.DataArray:
         if axis not in values.dims or values.dtype.kind != "f":
@@ -396,9 +400,8 @@ def _evaluate_spline(x: np.ndarray, y: np.ndarray, error: np.ndarray, fine: np.n
         return np.interp(fine, x, y)
     x, y, error = x[finite], y[finite], error[finite]
     weights = 1 / np.maximum(error, MIN_SPLINE_ERROR_RATIO * error.max())
-    scatter = np.median(((y - np.interp(x, x[::2], y[::2]))[1::2] * weights[1::2]) ** 2)
-    mean_chi_squared = min(SPLINE_SCATTER_FACTOR * scatter, MAX_SPLINE_MEAN_CHI_SQUARED)
-    smoothed = UnivariateSpline(x, y, weights, s=mean_chi_squared * x.size)(x)
+    with warnings.catch_warnings(action="ignore"):  # deviations larger than intended are clipped below
+        smoothed = UnivariateSpline(x, y, weights, s=SPLINE_MEAN_CHI_SQUARED * x.size)(x)
     smoothed = np.clip(smoothed, y - MAX_SPLINE_DEVIATION * error, y + MAX_SPLINE_DEVIATION * error)
     # a monotone interpolation, because the spline itself may swing beyond the values between them
     return PchipInterpolator(x, smoothed, extrapolate=False)(fine)

@@ -20,7 +20,7 @@ from theory.convex.empirical_risk import solve_loss_minimum
 from theory.stored_examples.descent_dynamics import compute_descent_curves
 
 SOURCE = "dynamical mean-field theory, N -> infinity"
-LINE_POINTS = 21  # each point takes 0.1 to 1 seconds  # style: ok
+LINE_POINTS = 31  # each point takes 0.1 to 1 seconds  # style: ok
 LINE_ERROR_FACTOR = 5.0  # error of `solve_line` over error of `solve`
 
 CellVariables = dict[str, np.ndarray]
