@@ -534,7 +534,8 @@ def test_the_commit_is_that_of_our_own_checkout(tmp_path):
 
 
 def test_results_record_the_processor_and_the_settings_that_change_last_digits(path, monkeypatch):
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    for name in user_code_and_provenance.ROUNDING_ENV_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
     user_code_and_provenance._describe_machine.cache_clear()
     plain = user_code_and_provenance.provenance()
     assert operating_system.get_processor_name() in plain["machine"]
