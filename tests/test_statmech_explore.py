@@ -16,6 +16,7 @@ from conftest import brief, start_of
 pytest.importorskip("panel", reason="the extra [explore] is not installed")
 
 import first_runs
+from test_figures import NAMES, tiny
 
 import simulate
 import theory
@@ -641,14 +642,13 @@ def words_on(page):
         yield html.unescape(page.message.object)
 
 
-ON_REAL_TABLES = ("mnist_curves", "where_it_fails")
-SHOWN = [*settings.get_page_settings_by_kind(), *config_files.list_shipped_configs()]
+SHOWN = [*settings.get_page_settings_by_kind(), *NAMES]
 
 
 @pytest.mark.slow
 @WARNED
 @pytest.mark.parametrize("name", SHOWN)
-def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name, request):
+def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name, data_folder):
     from bokeh.document import Document
     from panel.io.state import set_curdoc
 
@@ -658,9 +658,7 @@ def test_no_word_of_a_page_is_html_json_latex_or_the_name_of_a_key(name, request
     if name in settings.get_page_settings_by_kind():
         given = {"view": complete_view(name, settings.get_page_settings(name).view)}
     else:
-        if name in ON_REAL_TABLES:
-            request.getfixturevalue("real_data")
-        scenario = config_files.load(name)
+        scenario = tiny(name)
         if explain_missing_page(scenario):
             return
         given = {"scenario": scenario, "view": named(scenario, name)}

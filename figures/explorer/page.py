@@ -576,11 +576,9 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> V
         page.view if x == (page.view.x or scenario.USUAL_X_KEY) else View(log=settings.get_log_x_axis(scenario, x))
     )
     if getattr(scenario, "K", None) == 1:
-        variables = scenario.variables
-        default_view = replace(
-            default_view,
-            show=tuple(dict.fromkeys(variables[name].single_student_variable or name for name in default_view.show)),
-        )
+        single = {name: variable.single_student_variable for name, variable in scenario.variables.items()}
+        shown = tuple(dict.fromkeys(single.get(name) or name for name in default_view.show))
+        default_view = replace(default_view, show=shown)
     if controls := derived_data.describe_time_dependent_keys(scenario):
         # with several tasks the page also shows their order
         shown_variables = default_view.show if page.curves else default_view.show[:1]

@@ -423,7 +423,11 @@ def reduce_config(scenario: AbstractScenario, x: str = "") -> dict[str, Any]:
         config[name] = (
             thin_values(sort_if_numeric(config[name])) if isinstance(config.get(name), list) else config.get(name)
         )
-    first_values = {name: values[0] for name, values in zipped.items() if name not in (learning, key)}
+    first_values = {
+        name: _numbers_from_sections(scenario, name, values)[0]
+        for name, values in zipped.items()
+        if name not in (learning, key)
+    }
     try:
         scenario_from(expand_page_config(choice, config, x))
     except ScenarioError:  # parallel values may not be possible in other combinations
