@@ -351,13 +351,13 @@ def _shift_to_solved_values(lines: xr.Dataset, own_theory: xr.Dataset, axis: str
         return lines
     same = np.isclose(lines[axis].values[:, None], solved[axis].values).any(1)  # equal but for rounding
     lines = lines.interp({axis: np.union1d(lines[axis][~same], solved[axis])})
-    between = lines[axis].clip(solved[axis].min(), solved[axis].max())
+    x_in_range = lines[axis].clip(solved[axis].min(), solved[axis].max())
     positions = {dim: lines[dim] for dim in lines.dims if dim != axis and dim in solved.indexes}
     for error_name in list_standard_error_names(lines):
         name = error_name.removesuffix(STANDARD_ERROR_SUFFIX)
         if name in solved and axis in solved[name].dims:
             value, error = solved[[name, error_name]].reindex(positions).data_vars.values()
-            shift = (value - lines[name]).fillna(0.0).interp({axis: between}).where(lines[error_name] > 0, 0.0)
+            shift = (value - lines[name]).fillna(0.0).interp({axis: x_in_range}).where(lines[error_name] > 0, 0.0)
             lines[name] = value.combine_first(lines[name] + shift)
             lines[error_name] = error.combine_first(lines[error_name])
     return lines
