@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,15 +11,13 @@ import xarray as xr
 from statmech.learning_curve import PENALTY_GRIDS
 from statmech.numerics.statistics import take_mean_square_roots
 
+REPORT_LINE_LETTERS = 79
 ERROR_NAMES = {"eps_y": "error", "mse": "rms error"}  # eps_y: fraction of wrong labels; mse: mean squared residual
 LOG_GAIN_HALF_BAND_PER_DOUBLING = 0.075  # half-width of the 90 % band of ln(gain), per doubling of the examples
-STEEP_CURVE_DRIFT_THRESHOLD = (
-    -0.3
-)  # change of ln(measured / theory); if more negative, more rows help more than predicted
-USELESS_LEARNER_ERROR_RATIO, WEAK_LEARNER_ERROR_RATIO = (
-    0.95,
-    0.9,
-)  # error relative to always predicting the more frequent label
+# change of ln(measured / theory); if more negative, more rows help more than predicted
+STEEP_CURVE_DRIFT_THRESHOLD = -0.3
+# error relative to always predicting the more frequent label
+USELESS_LEARNER_ERROR_RATIO, WEAK_LEARNER_ERROR_RATIO = 0.95, 0.9
 MIN_RELIABLE_ROWS_PER_COLUMN = 10  # with fewer rows per column, theory alone is noisy
 MIN_EXTRAPOLATION_ROW_RATIO = 2  # rows per column required to predict errors beyond the table's rows
 PENALTY_JUMP_FACTOR = 10  # between neighbouring sizes: the error hardly depends on the penalty
@@ -43,8 +42,10 @@ def format_curve_report(curve: xr.Dataset) -> str:
         "",
         *_format_weak_learner_note(curve, name),
         *_format_verdict(curve, name),
+        *_format_notes(curve, name),
+        *_format_expected_gain(curve, name),
     ]
-    return "\n".join([*lines, *_format_notes(curve, name), *_format_expected_gain(curve, name)])
+    return "\n".join(textwrap.fill(line, REPORT_LINE_LETTERS, subsequent_indent="  ") for line in lines)
 
 
 def _format_error(error: float) -> str:
@@ -85,8 +86,8 @@ def _format_error_table(curve: xr.Dataset, name: str) -> Iterator[str]:
         return f"{value:,.{digits}f}"
 
     best = curve.attrs["lam"] == "best"
-    head = f"{'examples':>10}  {ERROR_NAMES[name]:>14}" + ("  " + f"{'90 % band':>19}" if banded else "")
-    yield head + (f"  {'measured':>20}  {'theory alone':>14}" if banded else "") + (f"  {'lam':>9}" if best else "")
+    head = f"{'examples':>8}  {ERROR_NAMES[name]:>9}" + (f"  {'90 % band':>16}" if banded else "")
+    yield head + (f"  {'measured':>16}  {'theory alone':>12}" if banded else "") + (f"  {'lam':>7}" if best else "")
     measured = (
         dict(zip(curve.size.values.tolist(), zip(*_get_measured_errors(curve, name), strict=True), strict=True))
         if banded
@@ -95,19 +96,19 @@ def _format_error_table(curve: xr.Dataset, name: str) -> Iterator[str]:
     for index, P in enumerate(curve.P.values.tolist()):
         row = curve.isel(P=index)
         error = float(row[name])
-        line = f"{P:>10,}  {number(error) if np.isfinite(error) else 'not known':>14}"
+        line = f"{P:>8,}  {number(error) if np.isfinite(error) else 'not known':>9}"
         if banded:
             band = f"{number(float(row[f'{name}_low']))} - {number(float(row[f'{name}_high']))}"
-            line += f"  {band if np.isfinite(error) else '':>19}"
+            line += f"  {band if np.isfinite(error) else '':>16}"
             fits = measured.get(P)
             if f"{name}_fit" in curve and np.isfinite(row[f"{name}_fit"]):
                 fits = float(row[f"{name}_fit"]), float(row[f"{name}_fit_error"])
-            line += f"  {f'{number(fits[0])} +- {number(fits[1])}' if fits else '':>20}"
+            line += f"  {f'{number(fits[0])} +- {number(fits[1])}' if fits else '':>16}"
             theory = float(row[f"{name}_theory"])
-            line += f"  {number(theory) if np.isfinite(theory) else '':>14}"
+            line += f"  {number(theory) if np.isfinite(theory) else '':>12}"
         elif f"{name}_fit" in curve and np.isfinite(row[f"{name}_fit"]):
             line += f"  fits {number(float(row[f'{name}_fit']))} +- {number(float(row[f'{name}_fit_error']))}"
-        yield (line + (f"  {float(row.lam):>9.3g}" if best else "")).rstrip()
+        yield (line + (f"  {float(row.lam):>7.3g}" if best else "")).rstrip()
 
 
 def _get_measured_errors(curve: xr.Dataset, name: str) -> tuple[list[float], list[float]]:
