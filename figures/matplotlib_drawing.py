@@ -54,6 +54,7 @@ TITLE_AND_LEGEND_HEIGHT = 0.9  # inches for title and legend
 WIDTHS_BY_NAME = {"page": PAGE_WIDTH, "column": COLUMN_WIDTH, "wide column": 1.4 * COLUMN_WIDTH}
 MAX_RIGHT_ENTRY_LETTERS = 32  # longer entries would leave too little width for the panel
 MAX_TEXT_LINE_LETTERS = 125  # per line, for a figure as wide as a page
+LINE_TOL = 1e-6  # relative: theory that differs less is one line
 BAR_SHIFT = 0.012  # fraction of the range of x
 ZEROS_NOTE = "triangles at the foot: 0"
 SINGLE_RUN_STYLE: dict[str, Any] = {"linewidth": 0.4, "alpha": 0.5, "gid": NO_LEGEND_GID}
@@ -113,6 +114,7 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
         ax.set_xlim(x / 2, 2 * x)
     for curve in _separate_overlapping_bars(panel):
         _draw_curve(ax, curve, panel.log)
+    _draw_hidden_line(ax, panel)
     for line in panel.lines:
         _draw_line(ax, line)
     for mark in panel.marks:
@@ -155,7 +157,16 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
         for run in drawn_curve.curve.runs:
             ax.plot(drawn_curve.curve.x, run, color=style.points["color"], **SINGLE_RUN_STYLE)
         drawn_curve = replace(drawn_curve, curve=replace(drawn_curve.curve, mean=None))
-    panels.draw_curve(ax, drawn_curve.curve, style, log, drawn_curve.filled_mask, drawn_curve.has_single_theory_values)
+    panels.draw_curve(ax, drawn_curve.curve, style, log, drawn_curve.filled_mask)
+
+
+def _draw_hidden_line(ax: Axes, panel: PanelDescription) -> None:
+    """Draw the first of two solid lines of theory as dashes where the second would hide it."""
+    styles = [curve.style.line or {} for curve in panel.curves]
+    if [style.get("linestyle") for style in styles] == ["-", "-"]:
+        first, second = (np.array([curve.curve.theory_x, curve.curve.theory], float) for curve in panel.curves)
+        if first.shape == second.shape and (hidden := np.isclose(first, second, rtol=LINE_TOL).all(axis=0)).any():
+            ax.plot(*np.where(hidden, first, np.nan), **styles[0] | {"linestyle": (0, (4, 4)), "gid": NO_LEGEND_GID})
 
 
 def _draw_line(ax: Axes, line: DrawnLine) -> None:

@@ -314,12 +314,11 @@ def draw_curve(
     style: CurveStyle,
     log: str,
     filled_mask: np.ndarray | None = None,
-    discrete: bool = False,
 ) -> None:
     """Draw a curve: theory as a line, the band of one run, and the simulation as points.
 
-    `log` names the logarithmic axes, `filled_mask` is a mask of filled points, and `discrete` is True if x is a few
-    integers. A curve with many points is thinned to points that are equally spaced on the axis.
+    `log` names the logarithmic axes, and `filled_mask` is a mask of filled points. A curve with many points is thinned
+    to points that are equally spaced on the axis.
     """
     all_x, zeros = curve.x, curve.x[:0] if curve.mean is None else curve.x[curve.mean == 0]
     if "y" in log and zeros.size:
@@ -332,8 +331,7 @@ def draw_curve(
         filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
     if curve.theory is not None and style.line is not None:
         theory_x = all_x if curve.theory_x is None else curve.theory_x
-        dashes = {"markevery": np.isin(theory_x, all_x)} if discrete and curve.mean is not None else {}
-        draw_theory_line(ax, theory_x, curve.theory, discrete, **dashes, **style.line)
+        draw_theory_line(ax, theory_x, curve.theory, **style.line)
     if curve.band is not None and curve.theory is not None:
         low, high = curve.band
         draw_run_band(

@@ -50,12 +50,8 @@ MAX_GREY = 0.48  # a lighter grey would have too little contrast to a white page
 MAX_MARKERS_PER_CURVE = 15  # more markers would hide the line of a curve
 MAX_DRAWN_MARKERS = 20  # per curve with joined points, or with points at the peaks of theory
 NESTED_MARKER_SIZE_EXCESS = 0.7  # the largest nested marker exceeds the smallest by this fraction
-JOINING_LINE_STYLE: dict[str, Any] = {
-    "color": "0.55",
-    "linewidth": 0.6,
-    "zorder": 1,
-    "gid": NO_LEGEND_GID,
-}  # guides the eye between points
+# guides the eye between points
+JOINING_LINE_STYLE: dict[str, Any] = {"color": "0.55", "linewidth": 0.6, "zorder": 1, "gid": NO_LEGEND_GID}
 MINIMUM_STAR_STYLE: dict[str, Any] = {  # marks a minimum, drawn beneath the points
     "marker": "*",
     "markersize": 11,
@@ -68,18 +64,15 @@ SMALL_FONT_SIZE = "small"  # text inside panels
 BAND_OPACITY = 0.18  # for the band that theory predicts for a single run
 BAND_EDGE_WIDTH_POINTS = 0.5  # points
 DIVERGENCE_FACTOR = 1e4  # a divergence is drawn this many times higher than its neighbours
-LOG_TICK_MULTIPLES_BY_RATIO: dict[
-    float, tuple[float, ...]
-] = {  # multiples of powers of ten, by maximal ratio of limits
+# multiples of powers of ten, by maximal ratio of limits
+LOG_TICK_MULTIPLES_BY_RATIO: dict[float, tuple[float, ...]] = {
     5: (1, 1.5, 2, 3, 5, 7),
     20: (1, 2, 3, 5),
     200: (1, 2, 5),
 }
 SPARSE_LOG_TICK_MULTIPLES: tuple[tuple[float, ...], ...] = ((1, 3), (1,))  # if the labels of denser ticks would overlap
-LETTER_WIDTH, PANEL_WIDTH_FRACTION = (
-    0.64 / 72,
-    0.75,
-)  # inches per point of font size, and fraction of a figure inside its panels
+LETTER_WIDTH = 0.64 / 72  # inches per point of font size
+PANEL_WIDTH_FRACTION = 0.75  # all panels, relative to the figure
 FIGURE_FORMATS = ("png", "svg", "pdf")
 
 STYLE_SETTINGS: dict[Any, Any] = {
@@ -274,14 +267,14 @@ def draw_seed_means(ax: Axes, x: Any, values: Any, index: int, **kwargs: Any) ->
     ax.errorbar(x, values.mean("seed"), yerr=standard_error_over_seeds(values), **style)
 
 
-def draw_theory_line(ax: Axes, x: Any, values: Any, discrete: bool = False, **style: Any) -> None:
-    """Draw theory as a line or, for a single or `discrete` x, as a dash at each x.
+def draw_theory_line(ax: Axes, x: Any, values: Any, **style: Any) -> None:
+    """Draw theory as a line or, for a single x, as a dash.
 
     The line leaves the frame where a value is infinite. The limits of the frame depend on the finite values only.
     """
-    dash = {"marker": "_", "markersize": 7, "markeredgewidth": 1.1, "linewidth": 0.7}
+    dash = {"marker": "_", "markersize": 7, "markeredgewidth": 1.1}
     x, values = np.asarray(x), np.asarray(values, float)
-    ax.plot(x, np.where(np.isinf(values), np.nan, values), **{**(dash if discrete or x.size == 1 else {}), **style})
+    ax.plot(x, np.where(np.isinf(values), np.nan, values), **{**(dash if x.size == 1 else {}), **style})
     rising = replace_infinities(values)
     for index in np.flatnonzero(np.isinf(values)):
         neighbours = slice(max(index - 1, 0), index + 2)

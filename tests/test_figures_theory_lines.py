@@ -10,7 +10,8 @@ import figures
 from figures import legends, overlay, panels
 from figures.arrangement import arrange_results
 from figures.curves import Curve
-from figures.description import CurveStyle
+from figures.description import CurveStyle, DrawnCurve, FigureDescription, PanelDescription
+from figures.matplotlib_drawing import draw_description
 from figures.style import apply_style, get_curve_style
 from figures.theory_lines import round_line
 from statmech import Scenario, StoredExamples, run
@@ -97,3 +98,21 @@ def test_legends_have_columns_of_nearly_equal_length():
         keys = [panels.make_line_handle(f"label {number}") for number in range(count)]
         apply_style(panels.draw_legend_below)(figure, keys, 4)
         assert figure.legends[0]._ncols == columns
+
+
+def test_a_line_that_another_hides_is_dashed_over_it_where_they_coincide():
+    x, values = np.linspace(0, 1, 5), (np.array([0, 0.2, 0.6, 1, 1]), np.ones(5))
+    drawn = [
+        DrawnCurve(Curve("", x, theory_x=x, theory=y), CurveStyle({}, {"color": colour, "linestyle": "-"}, {}))
+        for y, colour in zip(values, ("C0", "C1"), strict=True)
+    ]
+    [ax] = draw_description(FigureDescription((PanelDescription("m", "x", "m", curves=tuple(drawn)),))).axes
+    *_, dashed = ax.lines
+    assert (dashed.get_color(), dashed.is_dashed()) == ("C0", True)
+    assert np.isfinite(dashed.get_ydata()).tolist() == [False, False, False, True, True]
+
+
+def test_theory_at_a_few_integers_is_a_line_without_marks():
+    students = run(Scenario(rule="hebb", N=20, K=[1, 3], t=1, seeds=2))
+    [ax] = figures.compose(students, Composition(x="K", y="eps_g_weight_mean")).axes
+    assert {line.get_marker() for line in ax.lines if line.get_linestyle() == "-"} == {"None"}
