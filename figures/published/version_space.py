@@ -338,20 +338,20 @@ def _draw_film_frame(view: SphereView, walk: MinOverWalk, P: int, update: int, i
     newest = view.project_orthographic(make_great_circle(walk.z[P - 1])).T
     if not update:
         ball.plot(*newest, color="black", linewidth=1.4, zorder=3)
-    ball.set_xlabel(f"$P={P}$" if not update else f"$P={P}$, {update} updates")
+    ball.set_xlabel(f"$P={P}$, {update} update{'s' * (update != 1)}")
     is_made = walk.updates <= update
     _draw_walk(ball, view.project_orthographic(walk.students[is_made]), index)
-    ball.plot(
-        *view.project_orthographic(walk.students[is_made][-1:]).T, color="black", marker="o", markersize=4, zorder=7
-    )
+    student_style = {**get_curve_style(index), "markersize": 6, "markeredgecolor": "black", "zorder": 7}
+    ball.plot(*view.project_orthographic(walk.students[is_made][-1:]).T, **student_style)
     if update:
         ball.plot(*view.project_orthographic(walk.best_student[None]).T, **BEST_STUDENT_STYLE, zorder=6)
+    curve.plot(walk.updates, walk.stability, color=VERSION_SPACE_COLOUR, linewidth=0.8, zorder=1)
     curve.plot(
         walk.updates[is_made], walk.stability[is_made], **get_curve_style(index), markersize=2.5, label="MinOver"
     )
     curve.axhline(walk.max_stability, color="0.3", linestyle="--", linewidth=0.8)
     low = float(walk.stability.min())
     curve.set(xlim=(0, walk.updates[-1] + 1), ylim=(1.08 * low if low < 0 else 0, 1.25 * walk.max_stability))
-    curve.set(xlabel="MinOver updates", ylabel=r"stability $\kappa$")
+    curve.set(xlabel="MinOver updates (grey: to come)", ylabel=r"stability $\kappa$")
     draw_legend_below(figure, _make_legend_handles(curve), columns=3)
     return figure
