@@ -290,7 +290,8 @@ def draw_codons(simulation: xr.Dataset, theory: None) -> Figure:
         Patch(fill=False, edgecolor=CODON_FRAME_COLOUR, label="both bases in one codon"),
         Patch(fill=False, edgecolor=EMPTY_PAIR_COLOUR, label="pair of positions"),
     ]
-    draw_legend_below(figure, keys, note="$d$: factor on the correlation of conjunctions of two bases")
+    note = "$d$: factor on the correlation of conjunctions of two bases; $w$: their weights; %: of these conjunctions"
+    draw_legend_below(figure, keys, note=note)
     return figure
 
 

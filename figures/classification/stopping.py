@@ -26,7 +26,7 @@ from statmech.kinds.selection_and_vocabulary import scenario_from
 
 FEATURE_FRACTION_LABEL = "fraction of features"
 ERROR_RATIO_LABEL = r"$\epsilon_g/\epsilon_g^{\mathrm{plain}}$"
-TARGET_NOTE = r"$\epsilon_d$: target rate of decision errors"
+TARGET_NOTE = r"curves share examples, so deviations are correlated; $\epsilon_d$: target rate of decision errors"
 PLAIN_NOTE = r"$\epsilon_g^{\mathrm{plain}}$: $\epsilon_g$ of the plain perceptron, which evaluates all features"
 PLAIN_STYLE: dict[str, Any] = {"color": "0.3", "linestyle": ":", "linewidth": 1, "zorder": 1}
 BOUNDARY_GREYS = ("0", "0.45", "0.3", "0.6")
@@ -48,7 +48,7 @@ def draw_attention(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     boundaries = _draw_against_target_rate(below, simulation, theory, plain)
     figure.set_layout_engine("constrained", w_pad=0.08)
     boundary_label = BOUNDARIES[str(theory.attention.values[0])].label
-    note = f"(a) to (c): {boundary_label}; deviations are correlated; {TARGET_NOTE}; {PLAIN_NOTE}"
+    note = f"(a) to (c): {boundary_label} boundary; {TARGET_NOTE}; {PLAIN_NOTE}"
     return add_title_and_legend(figure, simulation, [*deltas, *boundaries], columns=5, note=note)
 
 
@@ -132,6 +132,8 @@ def _draw_against_target_rate(
     keys = draw_panel(slow, results, "error_rate", "slow", "attention", log="x", **line_options)
     draw_panel(fraction_axes, results, "error_rate", "features", "attention", log="x", **line_options)
     draw_panel(decision_axes, results, "error_rate", "decision_error", "attention", log="xy", **line_options)
+    for key in keys:
+        key.set_label(f"{key.get_label()} boundary")
     slow.axhline(1, **PLAIN_STYLE)
     deltas = parts[2].error_rate
     keys += decision_axes.plot(deltas, deltas, color="0.6", linewidth=0.8, label="target")

@@ -92,7 +92,7 @@ def add_accuracy_legend(figure: Figure, study: xr.Dataset) -> None:
     ]
     handles = [*_make_marker_handles(study, paper.PUBLISHED_ACCURACY), *stars]
     note = f"signs: {SIGNIFICANCE_LABEL}{SHUFFLES_LABEL if '/' in signs else ''}" if stars else ""
-    draw_legend_below(figure, handles, columns=2, note=note)
+    draw_legend_below(figure, handles, columns=3 if len(handles) == 3 else 2, note=note)
 
 
 def add_weight_count_legend(figure: Figure, study: xr.Dataset) -> None:
