@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from figures import derived_data
+from figures.labels import round_to_distinct
 from figures.style import CURVE_COLOURS, MAX_MARKERS_PER_CURVE, make_shades
 from statmech.errors import ScenarioError
 from statmech.inputs.data_sets import GENERATED_DATA_SOURCES, get_cached_data_set
@@ -360,7 +361,7 @@ def iterate_positions(
 def label_positions(dataset: xr.Dataset, axis: str, label_value: Callable[[str, Any], str]) -> list[str]:
     """Return the labels of the positions on an axis."""
     columns = [
-        [label_value(name, value) for value in get_axis_values(dataset, name).tolist()]
+        [label_value(name, value) for value in round_to_distinct(get_axis_values(dataset, name).tolist())]
         for name in get_axis_coordinates(dataset, axis)
     ]
     return [", ".join(row) for row in zip(*columns, strict=True)]

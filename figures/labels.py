@@ -147,6 +147,18 @@ def format_config_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def round_to_distinct(values: list[Any]) -> list[Any]:
+    """Round fractions to four significant digits, unless different values would become equal.
+
+    >>> round_to_distinct([0.0, 1 / 7, "best"]), round_to_distinct([0.12345, 0.12346])
+    ([0.0, 0.1429, 'best'], [0.12345, 0.12346])
+    """
+    rounded = [
+        float(f"{value:.4g}") if isinstance(value, float) and not value.is_integer() else value for value in values
+    ]
+    return rounded if len({*map(repr, rounded)}) == len({*map(repr, values)}) else values
+
+
 def format_control_with_arrows(control_name: str) -> str:
     """Return the name of a function of time for a browser, with arrows for its steps.
 
@@ -563,7 +575,7 @@ def _is_user_parameter(scenario: AbstractScenario, name: str) -> bool:
 
 def format_values(scenario: AbstractScenario, name: str, value: Any) -> str:
     """Format one value, a short list of values, or the range of a long list."""
-    items = list(value) if isinstance(value, tuple | list) else [value]
+    items = round_to_distinct(list(value) if isinstance(value, tuple | list) else [value])
     if len(items) > MAX_LISTED_VALUES and all(isinstance(item, int | float) for item in items):
         items = sorted(items)  # the values of parallel axes need not be ordered
     texts = [_format_single_value(scenario, name, item) for item in items]
@@ -580,8 +592,6 @@ def _format_single_value(scenario: AbstractScenario, name: str, value: Any) -> s
         return f"{value:,}" if not isinstance(value, bool) else "yes" if value else "no"
     if isinstance(value, dict) and isinstance(value.get("name"), str):  # a section that the user has named
         return str(value["name"])
-    if isinstance(value, float) and not value.is_integer():
-        return format_power_of_ten(f"{value:.4g}")
     text = format_power_of_ten(format_config_value(value))
     entries = [inner for inner in value.items() if inner[1] is not None] if isinstance(value, dict) else []
     if len(entries) == 1 and not isinstance(entries[0][1], dict) and not get_symbol(scenario, name).startswith("$"):

@@ -102,6 +102,16 @@ def test_one_variable_is_drawn_against_another_with_both_errors(losses):
         np.testing.assert_allclose(error, np.arccos(R) / np.pi, rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("noise", "texts"), [([0, 1 / 7, 0.3], ["0", "0.1429", "0.3"]), ([0.12345, 0.12346], ["0.12345", "0.12346"])]
+)
+def test_a_legend_and_a_caption_round_values_to_four_digits_if_they_stay_distinct(noise, texts):
+    results = computed(Scenario(rule="hebb", flip=noise, N=20, t=[1, 2], seeds=2))
+    legend = legend_of(figures.compose(results, Composition(y="eps_g", series="flip")))
+    assert legend[: len(texts)] == [rf"$p_f$ = {text}" for text in texts]
+    assert f"$p_f$ = {', '.join(texts)};" in captions.make_caption(results, "overlay")
+
+
 @pytest.mark.slow
 def test_series_and_split_arrange_the_axes():
     swept = computed(Scenario(rule=["hebb", "perceptron"], eta=[0.5, 1, 2], N=20, t=[1, 5], seeds=2))
