@@ -160,6 +160,9 @@ def test_a_bad_config_names_its_line_and_writes_nothing(in_scratch, capsys, monk
     ("arguments", "message"),
     [
         (("run", "ensembel"), '"ensembel" is not a shipped config. Did you mean "ensemble"?'),
+        (("run", "losses"), 'Configs about "losses": bayes_gap, best_lambda, early_stopping, mnist_curves.'),
+        (("run", "tassk"), 'Configs about "task": forgetting, optimal_protocol, replay. `statmech configs` lists all.'),
+        (("run", "nonsense"), '"nonsense" is not a shipped config. `statmech configs` lists them.'),
         (("run", "no/such.yaml"), "no/such.yaml: no such file"),
         (("run", "ensemble", "K=0"), "K=0: K: must be at least 1, not 0"),
         (("run", "ensemble", "K"), "K: an override has the form key=value"),

@@ -146,7 +146,11 @@ def _describe_missing_config(path: Path) -> str:
         return f'no such file. Did you mean the shipped config "{path.stem}"?'
     if path.parent != Path("."):
         return "no such file, nor a folder of results"
-    listing = "`statmech configs` lists them"
+    from statmech.config.shipped_configs import find_configs_by_topic  # imported late: reads every shipped config
+
+    word, configs = find_configs_by_topic(path.stem)
+    topic = f'Configs about "{word}": {", ".join(configs)}. ' if configs else ""
+    listing = f"{topic}`statmech configs` lists {'all' if configs else 'them'}"
     return f"no such file, and {format_unknown_name(path.stem, 'a shipped config', list_shipped_configs(), listing)}"
 
 

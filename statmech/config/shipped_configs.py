@@ -6,12 +6,16 @@ printed fast.
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from ruamel.yaml import YAML
 
 from statmech.config.config_files import SHIPPED_CONFIG_FOLDER, list_shipped_configs
+from statmech.errors import list_synonyms
 from statmech.keys.figure_key import Composition
 from statmech.kinds.selection_and_vocabulary import add_default_population, get_kind
 
@@ -29,6 +33,8 @@ QUESTIONS = (  # in the order of `statmech configs` and of the gallery
     "How many features does a decision need?",
     "Can a perceptron be read?",
 )
+MIN_WORD_SIMILARITY = 0.8  # ratio of difflib; "losses" must find "loss", but "foo" not "floor"
+MAX_SUGGESTED_CONFIGS = 4
 
 
 class ShippedConfig(NamedTuple):
@@ -64,3 +70,22 @@ def group_configs_by_question() -> dict[str, list[str]]:
     """
     figures = {name: config.figure for name, config in read_shipped_configs().items()}
     return {question: [name for name in figures if figures[name].question == question] for question in QUESTIONS}
+
+
+def find_configs_by_topic(topic: str) -> tuple[str, list[str]]:
+    """Find the word most similar to a topic in the names, titles and questions of the shipped configs.
+
+    Returns the word and the configs that use it most, or "" and no configs.
+
+    >>> find_configs_by_topic("tassk"), find_configs_by_topic("nonsense")
+    (('task', ['forgetting', 'optimal_protocol', 'replay']), ('', []))
+    """
+    words_by_config = {
+        name: re.findall(r"[a-z]+", f"{name} {config.figure.title} {config.figure.question}".lower().replace("_", " "))
+        for name, config in read_shipped_configs().items()
+    }
+    known_words = [*dict.fromkeys(chain.from_iterable(words_by_config.values()))]
+    similar = [get_close_matches(name.lower(), known_words, 1, MIN_WORD_SIMILARITY) for name in list_synonyms(topic)]
+    word = next(chain.from_iterable(similar), "")
+    configs = [name for name, words in words_by_config.items() if word in words]
+    return word, sorted(configs, key=lambda name: -words_by_config[name].count(word))[:MAX_SUGGESTED_CONFIGS]
