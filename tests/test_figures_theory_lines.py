@@ -7,6 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import figures
+import theory
 from figures import legends, overlay, panels
 from figures.arrangement import arrange_results
 from figures.curves import Curve
@@ -43,6 +44,18 @@ def test_a_coarse_line_is_rounded_through_its_own_points(log):
     exact = 1 / (1 + rounded.theory_x**2)
     straight = np.interp(rounded.theory_x, x, 1 / (1 + x**2))
     assert np.abs(rounded.theory - exact).max() < 0.6 * np.abs(straight - exact).max()
+
+
+@pytest.mark.parametrize(
+    ("num_rates", "times", "num_points"), [(400, [0, 10], 15), (400, [*range(20)], 0), (600, [0, 10], 0)]
+)
+def test_a_large_sweep_has_lines_of_at_least_twelve_points_but_no_coarser_than_its_own(num_rates, times, num_points):
+    line = theory.smooth(Scenario(rule="hebb", eta=np.linspace(0.5, 2, num_rates).tolist(), t=times), "t")
+    assert (0 if line is None else line.sizes["t"]) == num_points
+    if line is not None:
+        rounded = round_line(Curve("", line.t.values, theory_x=line.t.values, theory=line.R.values[0, :, 0]), "")
+        exact = theory.smooth(Scenario(rule="hebb", eta=0.5, t=times), "t").R.isel(student=0)
+        np.testing.assert_allclose(rounded.theory, exact.interp(t=rounded.theory_x), atol=0.01)
 
 
 def test_lines_stay_as_they_are_at_integers_at_infinities_and_between_gaps():

@@ -44,7 +44,7 @@ SINGULARITY_GRID_FACTORS = 1 + np.array(
 TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
 MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
-MIN_DENSE_LINE_POINTS = 40  # a coarser line looks like a polygon
+MIN_LINE_POINTS_RANGE = 12, 40  # as many as there are recorded values, within this range
 SPLINE_MEAN_CHI_SQUARED = 0.5  # mean squared deviation from samples, in standard errors
 MAX_SPLINE_DEVIATION = 2.0  # in standard errors of a sample
 MIN_SPLINE_ERROR_RATIO = 0.05  # relative to the largest error on the line: no value is treated as exact
@@ -501,12 +501,13 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
     if values.dtype.kind not in "iuf" or values.size < 2:
         return None
     num_other_points = math.prod(length for name, length in scenario.shape.items() if name not in (axis, *ignores))
-    if num_other_points * MIN_DENSE_LINE_POINTS > MAX_SWEEP_GRID_POINTS:
+    max_grid_points = MAX_SWEEP_GRID_POINTS // num_other_points
+    if max_grid_points < np.clip(values.size, *MIN_LINE_POINTS_RANGE):
         return None
     integer = scenario.has_integer_values(axis)
     steps = integer and axis in scenario.recorded_coordinates  # iterations compute every step, even if few are recorded
     solver_points = max_points if steps else getattr(get_solver(scenario), "LINE_POINTS", max_points)
-    num_points = min(max_points, MAX_SWEEP_GRID_POINTS // num_other_points, solver_points)
+    num_points = min(max_points, max_grid_points, solver_points)
     dense = make_line_grid(values, num_points, integer)
     find_singularities = getattr(get_solver(scenario), "find_singularities", None)
     singular_values = find_singularities(scenario).get(axis, ()) if find_singularities else ()
