@@ -68,6 +68,7 @@ class Attention(AbstractScenario):
         r"\mathbf J \leftarrow \mathbf J + \sigma\,\mathbf x \;\text{ if none, and } S_N \le 0",
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
+    variables: ClassVar = ATTENTION_VARIABLES
 
     attention: BoundaryAxis = Field(description="boundary at which the evaluation of a margin stops")
     error_rate: ErrorRateAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")
@@ -88,10 +89,6 @@ class Attention(AbstractScenario):
     def _find_problems(self) -> Iterator[Problem]:
         yield from find_chunk_problems(self)
         yield from find_step_count_problems(self.t[-1], max(ensure_tuple(self.N)))
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return ATTENTION_VARIABLES
 
     @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:

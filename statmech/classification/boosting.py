@@ -99,6 +99,7 @@ class Boosting(AbstractScenario):
         r"h_i \text{ conjunctions of at most } k \text{ inputs}",
         r"\text{stages} \le 2s^2\ln P, \quad \gamma_i \ge \tfrac1{2s}",
     )
+    variables: ClassVar = BOOSTING_VARIABLES
 
     booster: Annotated[NameOrAxis, one_of(BOOSTERS, "a booster")] = Field(description="boosting algorithm")
     s: ConjunctionCountAxis = config_key(description="number of conjunctions in the teacher", symbol="$s$")
@@ -117,10 +118,6 @@ class Boosting(AbstractScenario):
     if TYPE_CHECKING:  # show editors and type checkers the parameters of boosters
         k: InitVar[IntegerOrAxis] = 2
         discount: InitVar[NumberOrAxis] = 1.0
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return BOOSTING_VARIABLES
 
     @property
     def unsolved(self) -> str:

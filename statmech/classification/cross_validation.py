@@ -112,6 +112,7 @@ class Study(AbstractScenario):
     }
     AXES: ClassVar = ("data", "classifier", "order", "level", "chosen", PARAMETERS)
     LABELLED_CLASSES: ClassVar = {"level": BOUNDARIES}
+    unsolved: ClassVar = "there is no theory of real data"
 
     classifier: Annotated[NameOrAxis, one_of(CLASSIFIERS, "a classifier")] = Field(description="classifier")
     data: DataSetAxis = Field(description="data set, from --data-dir or OpenML")
@@ -173,10 +174,6 @@ class Study(AbstractScenario):
             if self.plane
             else {}
         )
-
-    @property
-    def unsolved(self) -> str:
-        return "there is no theory of real data"
 
     @staticmethod
     def make_data_tables(simulation: Any) -> Iterator[Any]:

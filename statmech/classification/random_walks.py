@@ -80,6 +80,7 @@ class Stopping(AbstractScenario):
     SIMULATION_ONLY_KEYS: ClassVar = ("walks",)
     USUAL_X_KEY: ClassVar = "error_rate"
     equations: ClassVar = (r"S_i = X_1 + \dots + X_i", r"\text{stop at the first } S_i \ge \tau")
+    variables: ClassVar = STOPPING_VARIABLES
 
     boundary: BoundaryAxis = Field(description="boundary at which walks stop")
     error_rate: ErrorRateAxis = config_key(description="target decision-error rate", symbol=r"$\epsilon_d$")
@@ -101,10 +102,6 @@ class Stopping(AbstractScenario):
                 excess = f"by more than {MAX_SUM_STANDARD_DEVIATIONS:g} standard deviations"
                 yield ("feature_mean",), f"a mean of {mean:g} per feature moves the sum of N = {N} features {excess}"
                 break
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return STOPPING_VARIABLES
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:

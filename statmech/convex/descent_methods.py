@@ -132,13 +132,10 @@ class Gradient(Descent):
 
     label: ClassVar = "gradient descent"
     equation: ClassVar = r"\mathbf w_{t+1} = \mathbf w_t - \eta\nabla(\mathbf w_t)"
+    largest_curvature: ClassVar = 2.0
 
     def next(self, state: DescentState, force: np.ndarray, rate: float, step: int) -> DescentState:
         return (state[0] - rate * force,)
-
-    @property
-    def largest_curvature(self) -> float:
-        return 2.0
 
 
 @dataclass(frozen=True)
@@ -198,13 +195,10 @@ class SignDescent(Descent):
     label: ClassVar = "sign descent"
     equation: ClassVar = r"\mathbf w_{t+1} = \mathbf w_t - \eta\,\mathrm{sgn}\,\nabla(\mathbf w_t)"
     coordinatewise: ClassVar = True
+    largest_curvature: ClassVar = np.inf  # always stable: the step length does not grow with the force
 
     def next(self, state: DescentState, force: np.ndarray, rate: float, step: int) -> DescentState:
         return (state[0] - rate * np.sign(force),)
-
-    @property
-    def largest_curvature(self) -> float:
-        return np.inf  # always stable: the step length does not grow with the force
 
 
 @dataclass(frozen=True)
@@ -220,6 +214,7 @@ class Adam(Descent):
     )
     cites: ClassVar = ("kingma2015",)
     coordinatewise: ClassVar = True
+    largest_curvature: ClassVar = np.inf  # always stable: the step length does not grow with the force
     beta1: float = parameter(0.9, "memory of the mean force of Adam", symbol=r"$\beta_1$", at_least=0, below=1)
     beta2: float = parameter(0.999, "memory of the mean square force of Adam", symbol=r"$\beta_2$", at_least=0, below=1)
     epsilon: float = parameter(1e-8, "force that counts as none in Adam", symbol=r"$\epsilon$", above=0)
@@ -249,10 +244,6 @@ class Adam(Descent):
         square = self.beta2 * square + (1 - self.beta2) * force * force
         unbiased, deviation = mean / (1 - self.beta1 ** (step + 1)), np.sqrt(square / (1 - self.beta2 ** (step + 1)))
         return w - rate * unbiased / (deviation + self.epsilon), mean, square
-
-    @property
-    def largest_curvature(self) -> float:
-        return np.inf  # always stable: the step length does not grow with the force
 
 
 def compute_max_stable_eta(descent: Descent, alpha: float, lam: float, curvature: float) -> float:

@@ -240,9 +240,7 @@ class Square(Loss):
     equation: ClassVar = r"\ell = (y-h)^2/2"
     of: ClassVar = "residual"
 
-    @property
-    def largest_curvature(self) -> float:
-        return 1.0
+    largest_curvature: ClassVar = 1.0
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return 0.5 * x * x
@@ -264,9 +262,7 @@ class Logistic(Loss):
     label: ClassVar = "logistic"
     equation: ClassVar = r"\ell = \ln(1+e^{-yh})"
 
-    @property
-    def largest_curvature(self) -> float:
-        return 0.25
+    largest_curvature: ClassVar = 0.25
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return np.logaddexp(0.0, -x)
@@ -286,9 +282,7 @@ class Hinge(Loss):
     equation: ClassVar = r"\ell = \max(0, 1-yh)"
     cites: ClassVar = ("cortes1995",)
 
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return (1.0,)
+    kinks: ClassVar = (1.0,)
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, 1 - x)
@@ -311,13 +305,9 @@ class SquaredHinge(Loss):
     equation: ClassVar = r"\ell = \max(0, 1-yh)^2/2"
     cites: ClassVar = ("cortes1995",)
 
-    @property
-    def bends(self) -> tuple[float, ...]:
-        return (1.0,)
+    bends: ClassVar = (1.0,)
 
-    @property
-    def largest_curvature(self) -> float:
-        return 1.0
+    largest_curvature: ClassVar = 1.0
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return 0.5 * np.maximum(0.0, 1 - x) ** 2
@@ -355,15 +345,12 @@ class Huber(Loss):
     equation: ClassVar = r"\ell = (y-h)^2/2 \text{ up to } |y-h| = a, \ a|y-h| - a^2/2 \text{ beyond}"
     of: ClassVar = "residual"
     cites: ClassVar = ("huber1964",)
+    largest_curvature: ClassVar = 1.0
     width: float = parameter(1.0, "residual beyond which the loss is linear", symbol="$a$", above=0)
 
     @property
     def bends(self) -> tuple[float, ...]:
         return (-self.width, self.width)
-
-    @property
-    def largest_curvature(self) -> float:
-        return 1.0
 
     def value(self, x: np.ndarray) -> np.ndarray:
         size = np.abs(x)
@@ -384,9 +371,7 @@ class Absolute(Loss):
     equation: ClassVar = r"\ell = |y-h|"
     of: ClassVar = "residual"
 
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return (0.0,)
+    kinks: ClassVar = (0.0,)
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return np.abs(x)
@@ -413,9 +398,7 @@ class PerceptronLoss(Loss):
     equation: ClassVar = r"\ell = \max(0, -yh)"
     cites: ClassVar = ("rosenblatt1958",)
 
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return (0.0,)
+    kinks: ClassVar = (0.0,)
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, -x)
@@ -440,13 +423,9 @@ class SquaredPerceptronLoss(Loss):
     label: ClassVar = "squared perceptron"
     equation: ClassVar = r"\ell = \max(0, -yh)^2/2"
 
-    @property
-    def bends(self) -> tuple[float, ...]:
-        return (0.0,)
+    bends: ClassVar = (0.0,)
 
-    @property
-    def largest_curvature(self) -> float:
-        return 1.0
+    largest_curvature: ClassVar = 1.0
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return 0.5 * np.maximum(0.0, -x) ** 2

@@ -172,9 +172,7 @@ class Gauss(WeightDistribution):
     label: ClassVar = "Gaussian"
     equation: ClassVar = r"w \sim N(0, 1)"
 
-    @property
-    def pieces(self) -> tuple[MixtureComponent, ...]:
-        return (MixtureComponent(1.0, 0.0, 1.0),)
+    pieces: ClassVar = (MixtureComponent(1.0, 0.0, 1.0),)
 
 
 @dataclass(frozen=True)
@@ -184,9 +182,7 @@ class Binary(WeightDistribution):
     label: ClassVar = "binary"
     equation: ClassVar = r"w = \pm 1"
 
-    @property
-    def pieces(self) -> tuple[MixtureComponent, ...]:
-        return (MixtureComponent(0.5, -1.0, 0.0), MixtureComponent(0.5, 1.0, 0.0))
+    pieces: ClassVar = (MixtureComponent(0.5, -1.0, 0.0), MixtureComponent(0.5, 1.0, 0.0))
 
 
 @dataclass(frozen=True)

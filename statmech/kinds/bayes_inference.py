@@ -63,6 +63,8 @@ class Inference(TeacherFit):
         r"\hat{\mathbf w} = \langle\mathbf w\rangle_{P(\mathbf w\,|\,\mathbf x^\mu, y^\mu)}",
         r"m = \mathbf w^*\cdot\hat{\mathbf w}/N",
     )
+    variables: ClassVar = INFERENCE_STEP_VARIABLES
+    theory_only_variables: ClassVar = INFERENCE_THEORY_VARIABLES
 
     prior: Annotated[NameOrAxis, one_of(WEIGHT_DISTRIBUTIONS, "a prior")] = Field(
         description="prior of the weights, which is their true distribution"
@@ -75,14 +77,6 @@ class Inference(TeacherFit):
 
     if TYPE_CHECKING:  # show editors and type checkers the parameter of priors
         rho: InitVar[NumberOrAxis] = 0.2
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return INFERENCE_STEP_VARIABLES
-
-    @property
-    def theory_only_variables(self) -> dict[str, Variable]:
-        return INFERENCE_THEORY_VARIABLES
 
     @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:

@@ -125,6 +125,7 @@ class Descent(LossFit):
         r"h = \mathbf w\cdot\mathbf x/\sqrt{N}",
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
+    variables: ClassVar = DESCENT_VARIABLES | DESCENT_RUN_VARIABLES
 
     descent: Annotated[NameOrAxis, one_of(DESCENTS, "a descent")] = Field(
         description="how the weights move down the loss"
@@ -235,10 +236,6 @@ class Descent(LossFit):
                 subject = f"descent {descent}" if coordinatewise else f"penalty {penalty}"
                 yield ("engine",), f"deferred has no single weights, on which {subject} acts (engine: explicit)"
                 return
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return DESCENT_VARIABLES | DESCENT_RUN_VARIABLES
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:

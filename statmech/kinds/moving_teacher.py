@@ -89,6 +89,8 @@ class MovingTeacher(OnlineStudent):
         r"\sigma_2 = \mathrm{sgn}(\mathbf J_1\cdot\mathbf x)",
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
+    keys_ignored_by_theory: ClassVar = {"N": None}
+    variables: ClassVar = MOVING_TEACHER_VARIABLES
 
     moving_teacher: Annotated[NameOrAxis, one_of(RULES, "a learning rule")] = Field(
         description="rule by which the moving teacher learns from the truth, with default parameters"
@@ -117,14 +119,6 @@ class MovingTeacher(OnlineStudent):
         for sentence in () if self.start == "drawn" else self.start.problems(2, self.dtype):
             yield ("start",), sentence
             return
-
-    @property
-    def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {"N": None}
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return MOVING_TEACHER_VARIABLES
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
         if self.engine == "gram":

@@ -19,7 +19,6 @@ from statmech.inputs.input_distributions import inputs_to_config
 from statmech.keys.inputs_and_examples import InputsAxis, find_unsuited_online_inputs, make_inputs_field
 from statmech.keys.key_types import PARAMETERS, DimensionAxis, config_key, one_of
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis
-from statmech.keys.variables import Variable
 from statmech.kinds.online_learning import (
     RATE_KEY_DEFAULTS,
     OnlineCell,
@@ -98,6 +97,9 @@ class OnlineClusters(OnlineStudent):
         r"\kappa = y\,\mathbf J\cdot\mathbf x/l",
         r"\epsilon_g = \sum_y\pi_y\,\Phi\left(-s_ym_h/l_h\right)",
     )
+    keys_ignored_by_theory: ClassVar = {"N": None}
+    variables: ClassVar = ONLINE_CLUSTER_VARIABLES
+    theory_only_variables: ClassVar = CLUSTER_REFERENCE_VARIABLES
 
     clusters: Annotated[NameOrAxis, one_of(CLUSTERS, "a kind of clusters")] = Field(
         description="clusters of inputs, which are their labels"
@@ -117,18 +119,6 @@ class OnlineClusters(OnlineStudent):
     def _find_problems(self) -> Iterator[Problem]:
         yield from super()._find_problems()
         yield from list(find_cluster_input_problems(self)) or list(find_unsuited_online_inputs(self))
-
-    @property
-    def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {"N": None}
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return ONLINE_CLUSTER_VARIABLES
-
-    @property
-    def theory_only_variables(self) -> dict[str, Variable]:
-        return CLUSTER_REFERENCE_VARIABLES
 
     def _estimate_step_seconds(self, cell: OnlineCell) -> float:
         if self.engine == "gram" and cell.num_gram_variance_groups:

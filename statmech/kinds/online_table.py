@@ -21,7 +21,6 @@ from statmech.inputs.real_tables import RealTable
 from statmech.keys.initial_states import Start
 from statmech.keys.key_types import PARAMETERS
 from statmech.keys.time_dependent_keys import find_step_count_problems
-from statmech.keys.variables import Variable
 from statmech.kinds.online_clusters import ONLINE_CLUSTER_VARIABLES
 from statmech.kinds.online_learning import (
     RATE_KEY_DEFAULTS,
@@ -51,16 +50,14 @@ ONLINE_ROW_VARIABLES = ROW_STUDENT_VARIABLES | {"eps_y": replace(ROW_VARIABLES["
 class OnlineRowsCell(OnlineCell):
     """One grid point: a rule with its parameters, a table of inputs, and a start."""
 
+    example_parameters: ClassVar = {}
+
     inputs: Rows
 
     @property
     def table(self) -> RealTable:
         """Table of the inputs, cached after the first read."""
         return load_rows_table(self.inputs)
-
-    @property
-    def example_parameters(self) -> dict[str, Any]:
-        return {}
 
     @property
     def example_identity(self) -> dict[str, Any]:
@@ -93,6 +90,7 @@ class OnlineRows(OnlineStudent):
         r"\kappa = y\,\mathbf J\cdot\mathbf x/l",
         r"\epsilon_y = \sum_y\pi_y\,\Phi\left(-s_ym_h/l_h\right)",
     )
+    variables: ClassVar = ONLINE_ROW_VARIABLES
 
     population: Literal["table"] = Field(
         default="table",
@@ -143,10 +141,6 @@ class OnlineRows(OnlineStudent):
     def diagnose_tables(self) -> Mapping[str, dict[str, Any]]:
         """Return the diagnosis of each input table, keyed by the name of its inputs."""
         return diagnose_row_tables(self.inputs)
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return ONLINE_ROW_VARIABLES
 
     def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed, including the fields of all rows at each recorded time."""

@@ -173,6 +173,7 @@ class OnlineTasks(TaskKeys, OnlineStudent):
         r"\dot R_s = \sum_a p_a\left[(T_{sa} - R_sR_a)\frac{D_a}l - R_s\frac{\langle f^2\rangle_a}{2bl^2}\right]",
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
+    keys_ignored_by_theory: ClassVar = {"N": None}
 
     N: DimensionAxis = config_key(10_000, description="input dimension", symbol="$N$")
     flip: FlipOverTime = config_key(0.0, description="probability that a label is flipped", symbol="$p_f$")
@@ -227,10 +228,6 @@ class OnlineTasks(TaskKeys, OnlineStudent):
             ):
                 yield ("start",), sentence
                 return
-
-    @property
-    def keys_ignored_by_theory(self) -> dict[str, Any]:
-        return {"N": None}
 
     @property
     def variables(self) -> dict[str, Variable]:

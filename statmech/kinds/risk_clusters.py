@@ -88,6 +88,7 @@ class Clusters(ConvexFit):
         r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x/\sqrt{N} + w_0",
         r"\epsilon_g = \sum_y\pi_y\,\Phi\left(-(s_ym_h + yw_0)/l_h\right)",
     )
+    theory_only_variables: ClassVar = CLUSTER_THEORY_VARIABLES
 
     clusters: Annotated[NameOrAxis, one_of(CLUSTERS, "a kind of clusters")] = Field(
         description="clusters of inputs, which are their labels"
@@ -140,10 +141,6 @@ class Clusters(ConvexFit):
     @property
     def variables(self) -> dict[str, Variable]:
         return CLUSTER_VARIABLES | (INTERCEPT_VARIABLES if self.intercept else {})
-
-    @property
-    def theory_only_variables(self) -> dict[str, Variable]:
-        return CLUSTER_THEORY_VARIABLES
 
     def estimate_run_seconds(self, cell: ClusterCell) -> float:
         return estimate_fit_seconds(cell.loss, cell.P, cell.N)

@@ -92,6 +92,8 @@ class Generations(LossFit):
         r"x = yh, \quad y = \mathrm{sgn}\,h_{g-1} \text{ or a true label}",
         r"\epsilon_g = \tfrac1\pi\arccos R",
     )
+    variables: ClassVar = GENERATION_VARIABLES
+    theory_only_variables: ClassVar = GENERATION_THEORY_VARIABLES
 
     loss: MinimisedLossAxis = MINIMISED_LOSS_FIELD
     generations: RecordedGenerations = config_key(
@@ -133,14 +135,6 @@ class Generations(LossFit):
             if values["alpha"] < min_alpha:
                 yield make_missing_minimum_problem(values["loss"], min_alpha, "labels")
                 return
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return GENERATION_VARIABLES
-
-    @property
-    def theory_only_variables(self) -> dict[str, Variable]:
-        return GENERATION_THEORY_VARIABLES
 
     @classmethod
     def has_integer_values(cls, name: str) -> bool:

@@ -101,6 +101,8 @@ class LabelledRows(AbstractScenario):
         r"x = yh \text{ or } y-h, \quad h = \mathbf w\cdot\mathbf x",
         r"\epsilon_y = \sum_y\pi_y\,\Phi(-\mu_y/Q)",
     )
+    variables: ClassVar = ROW_VARIABLES
+    theory_only_variables: ClassVar = {"lam_best": FIT_THEORY_VARIABLES["lam_best"]}
 
     population: Annotated[NameOrAxis, one_of(TABLE_POPULATIONS, "a population of rows")] = Field(
         description="population of the rows: `table` (drawn with replacement, tested on all rows) or `held_out` (drawn "
@@ -171,14 +173,6 @@ class LabelledRows(AbstractScenario):
     def diagnose_tables(self) -> Mapping[str, dict[str, Any]]:
         """Return the diagnosis of each input table, keyed by the name of its inputs."""
         return diagnose_row_tables(self.inputs)
-
-    @property
-    def variables(self) -> dict[str, Variable]:
-        return ROW_VARIABLES
-
-    @property
-    def theory_only_variables(self) -> dict[str, Variable]:
-        return {"lam_best": FIT_THEORY_VARIABLES["lam_best"]}
 
     def estimate_seconds_per_seed(self) -> float:
         """Estimate the seconds per seed for all parameter combinations on one core."""
