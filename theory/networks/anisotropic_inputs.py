@@ -200,50 +200,44 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[We
     are integrated in parallel.
     """
     record_jax_use()
-    cell_modes = [get_condensed_modes(cell) for cell in cells]
-    keys = [
-        (*make_solution_key(cell), cell.inputs, cell.N if cell.inputs.modes_depend_on_N else None) for cell in cells
-    ]
     t = np.asarray(list(times), float)
-
-    def program(index: int) -> tuple[NetworkSolverOptions, int]:
-        return make_network_solver_options(cells[index]), cell_modes[index].variances.size
-
-    def solve_group(program: tuple[NetworkSolverOptions, int], indices: list[int]) -> list[WeightAndFieldUnits]:
-        return _solve_with_one_program(
-            program[0], [cells[index] for index in indices], [cell_modes[index] for index in indices], t
+    with use_cpu_double_precision():
+        return solve_in_batches(
+            [(cell, get_condensed_modes(cell)) for cell in cells],
+            lambda member: _make_mode_solution_key(member[0]),
+            lambda member: (make_network_solver_options(member[0]), member[1].variances.size),
+            lambda program: choose_network_batch_size(program[0]),
+            lambda program, members: _solve_with_one_program(program[0], members, t),
         )
 
-    with use_cpu_double_precision():
-        return solve_in_batches(keys, program, lambda program: choose_network_batch_size(program[0]), solve_group)
+
+def _make_mode_solution_key(cell: NetworkCell) -> tuple[object, ...]:
+    """Make a hashable key of everything that determines the solution of a cell."""
+    return *make_solution_key(cell), cell.inputs, cell.N if cell.inputs.modes_depend_on_N else None
 
 
 def _solve_with_one_program(
-    equations: NetworkSolverOptions, cells: Sequence[NetworkCell], modes: Sequence[Modes], times: np.ndarray
+    equations: NetworkSolverOptions, members: Sequence[tuple[NetworkCell, Modes]], times: np.ndarray
 ) -> list[WeightAndFieldUnits]:
     """Solve networks with inputs of unequal variance by one compiled program.
 
     Cells and times are padded to common sizes.
     """
-    padded_indices = pad_with_last_member(range(len(cells)))
-    start = np.stack(
-        [pack_mode_units(make_initial_mode_units(cells[index], modes[index])) for index in padded_indices], axis=-1
-    )
+    padded_members = pad_with_last_member(members)
+    cells, modes = zip(*padded_members, strict=True)
+    start = np.stack([pack_mode_units(make_initial_mode_units(*member)) for member in padded_members], axis=-1)
     directions = ModeParameters(
-        *(
-            np.stack([getattr(modes[index], name) for index in padded_indices], axis=-1)
-            for name in ModeParameters._fields
-        )
+        *(np.stack([getattr(cell_modes, name) for cell_modes in modes], axis=-1) for name in ModeParameters._fields)
     )
     max_steps = MAX_APPROXIMATE_STEPS if equations.is_approximate else MAX_STEPS
-    setting = make_network_setting([cells[index] for index in padded_indices])
+    setting = make_network_setting(cells)
     recorded, completed = map(
         np.asarray,
         solve_mode_batch(equations, setting, directions, start, pad_times(times, start.size), np.int64(max_steps)),
     )
-    rows = np.moveaxis(recorded[: times.size], -1, 0)[: len(cells)]
+    rows = np.moveaxis(recorded[: times.size], -1, 0)[: len(members)]
     check_integration_complete(cells, rows, completed, times[-1])
-    return [_sum_mode_solution(equations, *arguments) for arguments in zip(cells, modes, rows, strict=True)]
+    return [_sum_mode_solution(equations, *member, cell_rows) for member, cell_rows in zip(members, rows, strict=True)]
 
 
 def _sum_mode_solution(

@@ -540,19 +540,13 @@ def solve_cells(cells: Sequence[NetworkCell], times: Iterable[float]) -> list[St
     """
     record_jax_use()
     t = np.asarray(list(times), float)
-
-    def program(index: int) -> tuple[NetworkSolverOptions, tuple[Any, ...]]:
-        return make_network_solver_options(cells[index]), cells[index].control_segment_layout
-
-    def solve_group(program: tuple[NetworkSolverOptions, Any], indices: list[int]) -> list[StudentUnits]:
-        return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
-
     with use_cpu_double_precision():
         return solve_in_batches(
-            list(map(make_solution_key, cells)),
-            program,
+            cells,
+            make_solution_key,
+            lambda cell: (make_network_solver_options(cell), cell.control_segment_layout),
             lambda program: choose_network_batch_size(program[0]),
-            solve_group,
+            lambda program, batch: _solve_with_one_program(program[0], batch, t),
         )
 
 

@@ -281,14 +281,12 @@ def refine_small_errors(
             problem := _make_difference_problem(cell, StudentUnits(*(part[first] for part in cell_units)), times[first])
         ):
             problems[index] = problem
-    small_cells, starts = [cells[index] for index in problems], list(problems.values())
     small_errors = solve_in_batches(
-        list(map(make_solution_key, small_cells)),
-        lambda index: DifferenceEquations(
-            small_cells[index].K, small_cells[index].M, type(small_cells[index].activation) is Linear
-        ),
+        list(problems),
+        lambda index: make_solution_key(cells[index]),
+        lambda index: DifferenceEquations(cells[index].K, cells[index].M, type(cells[index].activation) is Linear),
         lambda _: MAX_NETWORK_BATCH_SIZE,
-        lambda near, indices: _solve_with_one_program(near, [starts[index] for index in indices], times),
+        lambda near, indices: _solve_with_one_program(near, [problems[index] for index in indices], times),
     )
     for (index, problem), small in zip(problems.items(), small_errors, strict=True):
         if small is not None:

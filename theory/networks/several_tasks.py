@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -189,18 +189,12 @@ def solve_cells(cells: Sequence[NetworkTaskCell], times: Iterable[float]) -> lis
     """
     record_jax_use()
     t = np.asarray(list(times), float)
-
-    def program(index: int) -> tuple[TaskEquations, tuple[Any, ...]]:
-        return make_task_equations(cells[index]), cells[index].control_segment_layout
-
-    def solve_group(program: tuple[TaskEquations, Any], indices: list[int]) -> list[StudentUnits]:
-        return _solve_with_one_program(program[0], [cells[index] for index in indices], t)
-
     return solve_in_batches(
-        list(map(_make_task_solution_key, cells)),
-        program,
+        cells,
+        lambda cell: (*make_solution_key(cell), cell.overlap, cell.batch, cell.protocol),
+        lambda cell: (make_task_equations(cell), cell.control_segment_layout),
         lambda program: choose_network_batch_size(program[0].network),
-        solve_group,
+        lambda program, batch: _solve_with_one_program(program[0], batch, t),
     )
 
 
@@ -223,11 +217,6 @@ def make_task_equations(cell: NetworkTaskCell) -> TaskEquations:
 def make_task_setting(cells: Sequence[NetworkTaskCell]) -> TaskSetting:
     """Make the run-time arguments of the compiled solver from a batch of cells."""
     return TaskSetting(make_network_setting(cells), np.array([cell.batch for cell in cells], float))
-
-
-def _make_task_solution_key(cell: NetworkTaskCell) -> tuple[Any, ...]:
-    """Make a hashable key of everything that determines the solution of a cell."""
-    return (*make_solution_key(cell), cell.overlap, cell.batch, cell.protocol)
 
 
 def _solve_with_one_program(

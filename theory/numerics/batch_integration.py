@@ -77,6 +77,7 @@ SMOOTH_DENSE_ERROR_RATIO = (
 TIMES_PER_BLOCK = 8  # recorded times are padded to a multiple of this number
 MIN_PADDED_TIMES = 256  # lets a config and its dense lines share one compiled program
 MAX_VALUES_PER_PADDED_TIME = 2**14  # values per recorded time; 256 times take 32 MiB
+C = TypeVar("C")  # a cell
 P = TypeVar("P", bound=Hashable)  # a program
 S = TypeVar("S")  # the solution of a cell
 
@@ -291,38 +292,41 @@ def _record_values(
 
 
 def solve_in_batches(
-    solution_keys: Sequence[Any],
-    program: Callable[[int], P],
+    cells: Sequence[C],
+    solution_key: Callable[[C], Any],
+    program: Callable[[C], P],
     batch_size: Callable[[P], int],
-    solve: Callable[[P, list[int]], list[S]],
+    solve: Callable[[P, list[C]], list[S]],
 ) -> list[S]:
     """Solve cells in batches, each integrated by one compiled program.
 
-    Cells with equal identities are solved only once.
+    Cells with equal keys are solved only once.
 
     Parameters
     ----------
-    solution_keys
-        Everything that determines the equations and the initial values of each cell.
+    cells
+        The cells, each possibly with further arguments of its solver.
+    solution_key
+        Returns everything that determines the equations and the initial values of a cell.
     program
-        Returns the program of the cell at an index.
+        Returns the program of a cell.
     batch_size
         Returns the number of cells that a program integrates in one call.
     solve
-        Returns the solutions of the cells at the given indices, which have the same program.
+        Returns the solutions of cells that have the same program.
     """
-    first: dict[Any, int] = {}
-    for index, identity in enumerate(solution_keys):
-        first.setdefault(identity, index)
-    groups: dict[P, list[int]] = {}
-    for index in first.values():
-        groups.setdefault(program(index), []).append(index)
-    solutions: dict[int, S] = {}
+    keys, first = list(map(solution_key, cells)), dict[Any, C]()
+    for key, cell in zip(keys, cells, strict=True):
+        first.setdefault(key, cell)
+    groups: dict[P, list[Any]] = {}
+    for key, cell in first.items():
+        groups.setdefault(program(cell), []).append(key)
+    solutions: dict[Any, S] = {}
     for group_program, members in groups.items():
         size = batch_size(group_program)
         for batch in (members[start : start + size] for start in range(0, len(members), size)):
-            solutions |= dict(zip(batch, solve(group_program, batch), strict=True))
-    return [solutions[first[identity]] for identity in solution_keys]
+            solutions |= zip(batch, solve(group_program, [first[key] for key in batch]), strict=True)
+    return [solutions[key] for key in keys]
 
 
 def pad_with_last_member(members: Sequence[S]) -> list[S]:

@@ -181,8 +181,7 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
     record_jax_use()
     t = np.asarray(list(times), float)
 
-    def program(index: int) -> tuple[Any, ...]:
-        cell = cells[index]
+    def program(cell: OnlineTaskCell) -> tuple[Any, ...]:
         closed, scheduled = cell.rule.has_closed_form, None if cell.schedule is None else cell.annealing
         return (
             closed,
@@ -192,14 +191,12 @@ def solve_cells(cells: Sequence[OnlineTaskCell], times: Iterable[float]) -> list
             cell.control_segment_layout,
         )
 
-    def solve_group(program: tuple[Any, ...], indices: list[int]) -> list[TaskStudent]:
-        return _solve_with_one_program([cells[index] for index in indices], t)
-
     return solve_in_batches(
-        list(map(_make_solution_key, cells)),
+        cells,
+        _make_solution_key,
         program,
         lambda program: MAX_TASK_CELLS_PER_BATCH if program[0] else 1,
-        solve_group,
+        lambda _, batch: _solve_with_one_program(batch, t),
     )
 
 
