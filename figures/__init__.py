@@ -276,10 +276,7 @@ def get_published_figure(figure: str | Composition) -> PublishedFigure | None:
     if isinstance(figure, Composition) or figure not in list_shipped_configs():
         return None
     module_name, _, own_name = read_shipped_config(figure).figure.drawn_by.rpartition(".")
-    published: PublishedFigure | None = (
-        getattr(import_module(f"figures.{module_name}"), own_name) if own_name == figure else None
-    )
-    return published
+    return getattr(import_module(f"figures.{module_name}"), own_name) if own_name == figure else None
 
 
 def get_film_frames(name: str, results: Results) -> Iterable[tuple[Figure, int]] | None:

@@ -186,8 +186,7 @@ def get_chart_axes(dataset: xr.Dataset) -> list[str]:
 def get_axis_values(dataset: xr.Dataset, axis: str) -> np.ndarray:
     """Return the values along an axis, for a zipped axis the values of its first coordinate."""
     first = get_axis_coordinates(dataset, axis)[0]
-    numbers: np.ndarray = dataset.variables[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
-    return numbers
+    return dataset.variables[first].values if first in dataset.coords else np.arange(dataset.sizes[axis])
 
 
 def get_axis_coordinates(dataset: xr.Dataset, axis: str) -> list[str]:

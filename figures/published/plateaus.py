@@ -52,8 +52,7 @@ def compute_overlap_asymmetry(dataset: xr.Dataset) -> xr.DataArray:
     R = dataset.R
     same = R.isel(student=0, teacher_unit=0) + R.isel(student=1, teacher_unit=1)
     crossed = R.isel(student=0, teacher_unit=1) + R.isel(student=1, teacher_unit=0)
-    u: xr.DataArray = (same - crossed) / 2
-    return u
+    return (same - crossed) / 2
 
 
 def find_escape_times(dataset: xr.Dataset) -> np.ndarray:

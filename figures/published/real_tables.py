@@ -51,8 +51,7 @@ def add_dense_theory_lines(simulation: xr.Dataset, theory: xr.Dataset) -> Result
 
 def get_table_diagnoses(theory: xr.Dataset) -> dict[str, dict[str, Any]]:
     """Return the diagnosis of each table by the name of its inputs."""
-    tables: dict[str, dict[str, Any]] = json.loads(theory.attrs["tables"])
-    return tables
+    return json.loads(theory.attrs["tables"])
 
 
 def get_table_title(inputs: str) -> str:

@@ -131,8 +131,7 @@ class MinOverWalk(NamedTuple):
 
 def compute_stability(directions: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the smallest stability of students of length 1 (..., 3)."""
-    stability: np.ndarray = (directions @ z.T).min(axis=-1)
-    return stability
+    return (directions @ z.T).min(axis=-1)
 
 
 def draw_version_space(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:

@@ -155,8 +155,7 @@ def make_bounded_slopes(
 
 def is_vanishing_weight(weights: BoundedSlopes, l1: float) -> np.ndarray:
     """Return a mask of the weights that are closer to 0 than their slopes are to the bounds."""
-    vanish: np.ndarray = np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
-    return vanish
+    return np.maximum(weights.s, weights.r) < np.minimum(weights.above, weights.below) / l1
 
 
 def solve_active_set(problem: Problem, parts: LossParts, state: InteriorPointState) -> tuple[np.ndarray, np.ndarray]:
@@ -353,8 +352,7 @@ class InteriorStepEquations:
         """Average the offsets of each example (P,) over its intervals, weighted by stiffness."""
         if np.isinf(self.stiffness).any():  # examples with a constraint have a single interval
             return offset[0]
-        mean: np.ndarray = np.sum(offset / self.slope_response, axis=0) / self.stiffness
-        return mean
+        return np.sum(offset / self.slope_response, axis=0) / self.stiffness
 
     def _solve_primal(self, left: np.ndarray) -> np.ndarray:
         """Solve (D + B^T Theta B) w = `left` for the weights (N,), in P dimensions."""
@@ -363,8 +361,7 @@ class InteriorStepEquations:
 
     def _solve_dual(self, left: np.ndarray) -> np.ndarray:
         """Solve (B D^-1 B^T + Theta^-1) q = `left` for the slopes (P,)."""
-        scaled: np.ndarray = self.root * cho_solve(self.factors, self.root * left)
-        return scaled
+        return self.root * cho_solve(self.factors, self.root * left)
 
     def _compute_slope_step(self, dx: np.ndarray, q: np.ndarray, offset: np.ndarray) -> np.ndarray:
         """Return the step (K, P) of the slopes.

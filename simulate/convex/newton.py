@@ -127,8 +127,7 @@ def _suits_conjugate_gradients(problem: Problem) -> bool:
 
 def _solve_by_cholesky_factor(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Solve for Newton's direction by Cholesky factors."""
-    direction: np.ndarray = -cho_solve(compute_cholesky_factor(problem, x), gradient)
-    return direction
+    return -cho_solve(compute_cholesky_factor(problem, x), gradient)
 
 
 def _conjugate(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -278,8 +277,7 @@ def compute_inverse_hessian(problem: Problem, w: np.ndarray) -> np.ndarray | Non
     N = problem.B.shape[1]
     if len(rows) < N and problem.l2 == 0:
         return None
-    inverse: np.ndarray = cho_solve(cho_factor(rows.T @ rows + problem.l2 * np.eye(N)), np.eye(N))
-    return inverse
+    return cho_solve(cho_factor(rows.T @ rows + problem.l2 * np.eye(N)), np.eye(N))
 
 
 def compute_susceptibility(problem: Problem, w: np.ndarray) -> float:

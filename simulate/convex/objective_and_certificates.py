@@ -60,8 +60,7 @@ class Problem(NamedTuple):
 
     def x(self, w: np.ndarray) -> np.ndarray:
         """Return the arguments (P,) of the loss."""
-        fields: np.ndarray = self.c + self.B @ w
-        return fields
+        return self.c + self.B @ w
 
     def value(self, w: np.ndarray, x: np.ndarray) -> float:
         """Return F of weights w with these arguments x of the loss."""

@@ -151,5 +151,4 @@ def leave_one_out_by_newton_step(problem: Problem, w: np.ndarray) -> np.ndarray:
     ridge[num_penalised:] = MIN_INTERCEPT_CURVATURE * len(rows)
     H = (rows.T * curvature) @ rows + np.diag(ridge)
     v = np.sum(rows.T * cho_solve(cho_factor(H, lower=True), rows.T), axis=0)
-    arguments: np.ndarray = x + v / np.maximum(1 - v * curvature, MIN_ONE_MINUS_LEVERAGE) * problem.loss.slope(x)
-    return arguments
+    return x + v / np.maximum(1 - v * curvature, MIN_ONE_MINUS_LEVERAGE) * problem.loss.slope(x)

@@ -201,8 +201,7 @@ def _rotate_to_eigenbasis(population: InputPopulation) -> np.ndarray:
     N = population.N
     table = np.asarray(population.inputs.table(N), float) * np.sqrt(N)
     omega, basis = np.linalg.eigh(table.T @ table / len(table))
-    rotated: np.ndarray = np.where(omega > omega[-1] * N * NULL_VARIANCE_TOL, table @ basis, 0.0)
-    return rotated
+    return np.where(omega > omega[-1] * N * NULL_VARIANCE_TOL, table @ basis, 0.0)
 
 
 def _draw_random_features(cell: RiskCell, D: int, identity: dict[str, int]) -> TeacherInputs:
@@ -222,8 +221,7 @@ def _draw_random_features(cell: RiskCell, D: int, identity: dict[str, int]) -> T
 
 def _compute_fields(X: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Compute fields (P,) row by row, so that each field's bits are independent of other rows."""
-    fields: np.ndarray = np.einsum("pi,i->p", X, w) / np.sqrt(X.shape[1])
-    return fields
+    return np.einsum("pi,i->p", X, w) / np.sqrt(X.shape[1])
 
 
 class TeacherData(NamedTuple):

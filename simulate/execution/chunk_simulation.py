@@ -184,8 +184,7 @@ class ChunkBuffer:
 
     def _find_unfinished_runs(self, index: tuple[int, ...]) -> np.ndarray:
         """Return a mask of the unfinished runs of a parameter combination."""
-        unfinished: np.ndarray = self.open[index] & (self.states[index] != DONE_STATE)
-        return unfinished
+        return self.open[index] & (self.states[index] != DONE_STATE)
 
     def _simulate_and_catch_error(self, simulator: Simulator, cell: Cell) -> str:
         """Simulate one parameter combination of a chunk. Returns the message of an exception, or an empty string."""

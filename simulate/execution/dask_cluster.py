@@ -219,8 +219,7 @@ class DaskWorkers:
             raise self._make_cluster_error("the scheduler is gone, or has dropped a chunk")
         try:
             if future.status == "finished":
-                result: ChunkResult = future.result(timeout=SLOW_OPERATION_TIMEOUT_SECONDS)
-                return result
+                return future.result(timeout=SLOW_OPERATION_TIMEOUT_SECONDS)
             problem: Exception = future.exception(timeout=SLOW_OPERATION_TIMEOUT_SECONDS)
         except (OSError, CancelledError) as failure:  # including timeouts and closed connections
             if future.status in LOST_RESULT_STATES:

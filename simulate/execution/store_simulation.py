@@ -159,8 +159,7 @@ def _draw_run_samples(store: SweepStore, max_cells: int, seeds_together: int) ->
 
 def _find_done_runs_of_version(store: SweepStore, chunk: Chunk, version: int) -> np.ndarray:
     """Return a mask of a chunk's finished runs that this version simulated."""
-    finished: np.ndarray = (store.read_states(chunk) == DONE_STATE) & (store.read_versions(chunk) == version)
-    return finished
+    return (store.read_states(chunk) == DONE_STATE) & (store.read_versions(chunk) == version)
 
 
 def _find_differing_variables(

@@ -165,8 +165,7 @@ def make_simulator(scenario: AbstractScenario) -> Simulator:
     check_is_scenario(scenario)
     if scenario.simulate is not None:
         return PerRunSimulator(scenario)
-    simulator: Simulator = import_module(f"simulate.{scenario.get_module_name()}").Simulator(scenario)
-    return simulator
+    return import_module(f"simulate.{scenario.get_module_name()}").Simulator(scenario)
 
 
 def check_can_simulate(simulator: Simulator) -> None:

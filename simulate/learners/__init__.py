@@ -42,8 +42,7 @@ def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     record_jax_use()
     learner = getattr(task.learner, "learn", None) or import_module(f"simulate.learners.{task.name}").learn
     enable_jax_cache()  # the learner's module may be the first to import JAX
-    learnt: LearntStudents = learner(batch, task)
-    return learnt
+    return learner(batch, task)
 
 
 def __getattr__(name: str) -> Any:

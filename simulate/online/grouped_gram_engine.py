@@ -155,8 +155,7 @@ def _draw_teacher_basis(modes: Modes, sizes: np.ndarray, M: int, seeds: int, rng
 def _draw_group_powers(sizes: np.ndarray, seeds: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the squared lengths (groups, seeds) of a random unit vector's parts in the groups."""
     squares = rng.chisquare(sizes, (seeds, len(sizes))).T
-    divided: np.ndarray = squares / squares.sum(axis=0)
-    return divided
+    return squares / squares.sum(axis=0)
 
 
 def _orthonormalise(rows: np.ndarray) -> np.ndarray:

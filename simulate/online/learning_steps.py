@@ -247,8 +247,7 @@ class EngineTask:
         def select(values: np.ndarray) -> Any:
             return values[which] if values.ndim == 1 else values[0]
 
-        selected: tuple[dict[str, Any], TimeDependence | None] = jax.tree.map(select, (self.parameters, self.changes))
-        return selected
+        return jax.tree.map(select, (self.parameters, self.changes))
 
 
 def stack_task_numbers(numbers: Iterable[Any], dtype: str = "float64") -> Any:

@@ -104,14 +104,12 @@ class NetworkLearner(OnlineLearner):
     @cached_property
     def activation(self) -> Activation:
         """The students' activation with its parameters."""
-        activation: Activation = self.family(**self.parameters)
-        return activation
+        return self.family(**self.parameters)
 
     @cached_property
     def teacher_activation(self) -> Activation:
         """The teacher's activation with its parameters."""
-        activation: Activation = self.of_teacher(**self.teacher_parameters)
-        return activation
+        return self.of_teacher(**self.teacher_parameters)
 
     def noise(self, normals: Array, uniforms: Array, dtype: Any) -> Any:
         """Return the output noise, and the uniforms of units with dropout."""

@@ -60,8 +60,7 @@ class PerceptronLearner(OnlineLearner):
     @cached_property
     def rule(self) -> Rule:
         """The rule with its parameters."""
-        rule: Rule = self.family(**self.parameters)
-        return rule
+        return self.family(**self.parameters)
 
     @property
     def eta(self) -> Array:

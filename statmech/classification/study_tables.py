@@ -162,8 +162,7 @@ def _get_reference_accuracy(study: xr.Dataset, index: dict[str, int]) -> np.ndar
         or names[index["classifier"]] == REFERENCE_CLASSIFIER
     ):
         return None
-    accuracy: np.ndarray = study.accuracy.isel({**index, "classifier": names.index(REFERENCE_CLASSIFIER)}).values
-    return accuracy
+    return study.accuracy.isel({**index, "classifier": names.index(REFERENCE_CLASSIFIER)}).values
 
 
 def _is_worse_or_better(accuracy: np.ndarray, reference: np.ndarray) -> tuple[bool, bool]:

@@ -217,8 +217,7 @@ def _choose_drawn_example_counts(P: np.ndarray) -> list[int]:
     import numpy as np
 
     ends = (P[0], P[-1]) if len(P) > 1 else (max(P[0] // 2, 2), 2 * P[0])
-    numbers: list[int] = np.unique(np.rint(np.geomspace(*ends, NUM_DRAWN_CURVE_POINTS)).astype(int)).tolist()
-    return numbers
+    return np.unique(np.rint(np.geomspace(*ends, NUM_DRAWN_CURVE_POINTS)).astype(int)).tolist()
 
 
 def _parse_lam(text: str) -> float | str:

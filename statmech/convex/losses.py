@@ -517,8 +517,7 @@ def explain_label_mismatch(loss: Loss) -> str:
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     from scipy.special import expit
 
-    values: np.ndarray = expit(x)
-    return values
+    return expit(x)
 
 
 LOSSES: dict[str, type[Loss]] = {

@@ -379,8 +379,7 @@ class LogitTeacher(LabelTeacher):
     def probability(self, u: np.ndarray) -> np.ndarray:
         from scipy.special import expit
 
-        values: np.ndarray = expit(self.gain * u)
-        return values
+        return expit(self.gain * u)
 
     def right(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         left = np.exp(self._average_logistic(mean, variance).log)

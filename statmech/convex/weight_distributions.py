@@ -122,8 +122,7 @@ class WeightDistribution(ABC):
 
     def _get_component_columns(self, r: np.ndarray) -> np.ndarray:
         """Return shares, means and variances, each (pieces, 1, ...) to broadcast with r."""
-        columns: np.ndarray = np.array(self.pieces).T.reshape(3, -1, *[1] * np.ndim(r))
-        return columns
+        return np.array(self.pieces).T.reshape(3, -1, *[1] * np.ndim(r))
 
     def _make_overlap_quadrature(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return fields (L, n) and weights for integrals where several pieces of a mixture contribute."""

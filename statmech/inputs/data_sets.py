@@ -298,8 +298,7 @@ def _read_data_file(data_source: DataSource, path: Path) -> tuple[np.ndarray, np
 
 
 def _get_column(data_source: DataSource, table: np.ndarray, name: str) -> np.ndarray:
-    column: np.ndarray = table[:, data_source.columns.index(name)]
-    return column
+    return table[:, data_source.columns.index(name)]
 
 
 def _get_fold_numbers(data_source: DataSource, table: np.ndarray) -> np.ndarray | None:
@@ -318,8 +317,7 @@ def _get_attributes(data_source: DataSource, table: np.ndarray, path: Path) -> n
                 problem = f"{path}: example {number} has {len(sequence)} letters, but must have {data_source.length}"
                 raise ScenarioError([(("data",), problem)])
         return np.array([list(sequence.lower()) for sequence in sequences], object)
-    attributes: np.ndarray = table[:, [data_source.columns.index(name) for name in data_source.attributes]]
-    return attributes
+    return table[:, [data_source.columns.index(name) for name in data_source.attributes]]
 
 
 def _format_data_folder_option() -> str:

@@ -177,8 +177,7 @@ class ScenarioDefaults(Grid):
     @classmethod
     def get_equation(cls, name: str) -> str:
         """Return the LaTeX equation of a class of this name, or an empty string."""
-        equation: str = getattr(cls.classes()[name], "equation", "")
-        return equation
+        return getattr(cls.classes()[name], "equation", "")
 
 
 def add_keys_to_docstring(docstring: str, fields: dict[str, FieldInfo], parameters: dict[str, ConfigKey]) -> str:

@@ -56,8 +56,7 @@ class LazyKindRegistry(UserDict[Any, Any]):
     def __getitem__(self, choice: Any) -> type[AbstractScenario]:
         if isinstance(self.data[choice], str):
             self.data[choice] = resolve_name(f"statmech.{self.data[choice]}")
-        kind: type[AbstractScenario] = self.data[choice]
-        return kind
+        return self.data[choice]
 
 
 SCENARIOS: MutableMapping[str, type[AbstractScenario]] = LazyKindRegistry(

@@ -354,8 +354,7 @@ class FixedLengthNetwork(AbstractScenario):
     @classmethod
     def _convert_config_to_fields(cls, config: dict[str, Any]) -> dict[str, Any]:
         """Expand sections of the unit and the teacher to keys, before the conversion of all keys."""
-        fields: dict[str, Any] = super()._convert_config_to_fields(expand_unit_sections(config))  # type: ignore[operator]
-        return fields
+        return super()._convert_config_to_fields(expand_unit_sections(config))  # type: ignore[operator]
 
     @classmethod
     def make_schema(cls) -> dict[str, Any]:

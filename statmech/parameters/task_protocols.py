@@ -197,8 +197,7 @@ def protocol_from_config(form: Any) -> TaskProtocol:
     if isinstance(form, TaskProtocol):
         return form
     if isinstance(form, str) and form in PARAMETERLESS_PROTOCOLS:
-        protocol: TaskProtocol = TASK_PROTOCOLS[form]()
-        return protocol
+        return TASK_PROTOCOLS[form]()
     if isinstance(form, dict) and len(form) == 1:
         [(name, value)] = form.items()
         if name == "replay" and _is_finite_number(value):

@@ -189,8 +189,7 @@ class SweepStore:
     @property
     def code(self) -> dict[str, str] | None:
         """The digests of the user's files when the store was created, or None if they were not recorded."""
-        code: dict[str, str] | None = decode_attributes(self.group.attrs).get("code")
-        return code
+        return decode_attributes(self.group.attrs).get("code")
 
     @property
     def provenances(self) -> list[dict[str, Any]]:

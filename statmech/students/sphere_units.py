@@ -82,8 +82,7 @@ class LearningTask:
             if self.teacher
             else output
         )
-        terms: np.ndarray = self.v * orders * output * label
-        return terms
+        return self.v * orders * output * label
 
     @property
     def exponent(self) -> int:

@@ -521,8 +521,7 @@ def _compute_weight_length(
     _, omega, nu, t, ridge = (np.asarray(part)[..., None] for part in clusters)
     D = lam * ridge + alpha * A / V * omega
     square = (alpha * C / V) ** 2 * np.sum(t / D**2, axis=0) + alpha * B / V**2 * np.sum(nu * omega / D**2, axis=0)
-    length: np.ndarray = np.sqrt(square)
-    return length
+    return np.sqrt(square)
 
 
 def find_best_cluster_lambdas(
@@ -623,8 +622,7 @@ def search_best_cluster_lambdas(equations: ClusterEquations, alpha: np.ndarray) 
 def _compute_generalization_error(equations: ClusterEquations, x: np.ndarray) -> np.ndarray:
     """Compute the generalization error from the unknowns x (k, batch)."""
     stabilities = equations.compute_stabilities(x)
-    error_rate: np.ndarray = equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
-    return error_rate
+    return equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
 
 
 def compute_learnt_separation(clusters: TwoClusters, alpha: float) -> float:

@@ -342,8 +342,7 @@ def predict_fresh_errors(
         As in `solve_fresh_stabilities`.
     """
     equations, stabilities = solve_fresh_stabilities(loss, table, P, lam, intercept)
-    error_rate: np.ndarray = equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
-    return error_rate
+    return equations.clusters.weights @ normal_cdf(-stabilities.means / stabilities.Q)
 
 
 def find_best_fresh_row_penalties(loss: Loss, table: ClassDecomposition, P: np.ndarray, intercept: bool) -> np.ndarray:
@@ -435,8 +434,7 @@ def predict_squared_training_errors(table: RidgeDecomposition, P: np.ndarray, la
         As in `predict_squared_errors`.
     """
     z = _solve_sample_penalty(table.resolvent, np.asarray(P, float), np.asarray(lam, float))
-    error: np.ndarray = predict_squared_errors(table, P, lam) * (1 - table.resolvent.effective_directions(z) / P) ** 2
-    return error
+    return predict_squared_errors(table, P, lam) * (1 - table.resolvent.effective_directions(z) / P) ** 2
 
 
 def find_best_ridge_penalties(table: RidgeDecomposition, P: np.ndarray) -> np.ndarray:

@@ -148,8 +148,7 @@ def _integrate_gaussian_square(k: np.ndarray) -> np.ndarray:
     r"""Compute :math:`\int_0^k x^2\varphi(x)\,dx` without cancellation at small k."""
     from scipy.special import gammainc
 
-    values: np.ndarray = 0.5 * np.sign(k) * gammainc(1.5, 0.5 * k * k)
-    return values
+    return 0.5 * np.sign(k) * gammainc(1.5, 0.5 * k * k)
 
 
 class LinearisedEquations(NamedTuple):

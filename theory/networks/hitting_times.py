@@ -259,8 +259,7 @@ class HittingTime:
 
     def _compute_start_density(self, R: np.ndarray) -> np.ndarray:
         """Return the density of R at the start, up to its normalisation."""
-        density: np.ndarray = np.exp((self.N - 3) / 2 * np.log1p(-R * R))
-        return density
+        return np.exp((self.N - 3) / 2 * np.log1p(-R * R))
 
     @cached_property
     def _mean_and_second_moment(self) -> tuple[float, float]:

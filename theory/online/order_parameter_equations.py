@@ -478,8 +478,7 @@ def _make_current_rule(
     parameters = setting.parameters
     if equations.is_time_dependent:
         parameters = {**parameters, "eta": setting.changes.schedule.rate(parameters["eta"], setting.t[0])}
-    rule: Rule = family(**{name: parameters[name] for name in family.real_parameter_names})
-    return rule
+    return family(**{name: parameters[name] for name in family.real_parameter_names})
 
 
 def _compute_student_rates(
@@ -498,10 +497,7 @@ def _compute_student_rates(
         )
 
     inside = Students(students.log_length, jnp.clip(students.y, 0.0, 2.0), jnp.clip(students.c, -1.0, 1.0))
-    state: Students = jax.lax.switch(
-        setting.rule_index, [make_rule_rates(family) for family in equations.rules], inside
-    )
-    return state
+    return jax.lax.switch(setting.rule_index, [make_rule_rates(family) for family in equations.rules], inside)
 
 
 def _compute_fluctuation_row_rates(
@@ -580,8 +576,7 @@ def _compute_fluctuation_rates(
         stabilities = make_stability_nodes(over_batch(edges)(theta, length, setting), theta, setting.flip)
     terms = jax.vmap(lambda stability: over_batch(examples)(stability, theta, length, setting))(stabilities)
     means: StepMoments = jax.tree.map(partial(jnp.sum, axis=0), terms)
-    fluctuation_rates: StudentFluctuations = over_batch(rates)(means, log_length, theta, fluctuations, setting)
-    return fluctuation_rates
+    return over_batch(rates)(means, log_length, theta, fluctuations, setting)
 
 
 class CellInitialValueProblem(NamedTuple):
@@ -643,14 +638,12 @@ def _select_times(
     solution: tuple[Students, StudentFluctuations], selection: Any
 ) -> tuple[Students, StudentFluctuations]:
     """Select times of a solution, by an index or a slice."""
-    selected: tuple[Students, StudentFluctuations] = jax.tree.map(lambda rows: rows[selection], solution)
-    return selected
+    return jax.tree.map(lambda rows: rows[selection], solution)
 
 
 def _join_pieces(parts: Sequence[tuple[Students, StudentFluctuations]]) -> tuple[Students, StudentFluctuations]:
     """Join the solutions of successive pieces."""
-    joined: tuple[Students, StudentFluctuations] = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
-    return joined
+    return jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
 
 
 def _solve_by_program(

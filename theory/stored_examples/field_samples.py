@@ -243,8 +243,7 @@ class RowTable:
         if len(self.filled) == len(self.buffer):
             self.buffer = np.concatenate([self.buffer, np.empty_like(self.buffer)])
             self.filled = self.buffer[: len(self.filled)]
-        row: np.ndarray = self.buffer[len(self.filled)]
-        return row
+        return self.buffer[len(self.filled)]
 
     def mark_free_row_filled(self) -> None:
         """Add the next free row to the filled rows."""

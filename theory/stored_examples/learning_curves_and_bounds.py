@@ -544,5 +544,4 @@ def mistake_bound(radius: ArrayLike, margin: ArrayLike) -> np.ndarray:
     if not np.all(radius >= 0):
         raise ScenarioError([(("radius",), "must not be negative")])
     safe = np.where(margin > 0, margin, 1.0)
-    bound: np.ndarray = np.where(margin > 0, (radius / safe) ** 2, np.inf)
-    return bound
+    return np.where(margin > 0, (radius / safe) ** 2, np.inf)

@@ -92,13 +92,11 @@ class PrunedPerceptron(ClassifierMixin, BaseEstimator):
         """Return the activations (m,) of the pruned unit."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=float, accept_sparse="csr", reset=False)
-        values: np.ndarray = X @ self.coef_[0] + self.intercept_[0]
-        return values
+        return X @ self.coef_[0] + self.intercept_[0]
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each example."""
-        predicted: np.ndarray = self.classes_[(self.decision_function(X) > 0).astype(int)]
-        return predicted
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -149,8 +147,7 @@ def encode_as_numbers(data: DataSetContent) -> np.ndarray:
     if data.X.dtype == float:
         return data.X / max(np.abs(data.X).max(), 1e-300)
     encoder = OneHotEncoder(categories=get_attribute_categories(data), handle_unknown="ignore", sparse_output=False)
-    encoded: np.ndarray = encoder.fit_transform(data.X)
-    return encoded
+    return encoder.fit_transform(data.X)
 
 
 def make_model(classifier: Any, task: TrainingDataProperties) -> Any:

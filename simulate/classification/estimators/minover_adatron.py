@@ -292,8 +292,7 @@ class ExampleGram:
 
     def fields(self, strengths: np.ndarray) -> np.ndarray:
         """Compute the fields (P,) of embedding strengths (P,), in units of z.z."""
-        fields: np.ndarray = self.z @ (strengths @ self.z) if self.gram is None else self.gram @ strengths
-        return fields
+        return self.z @ (strengths @ self.z) if self.gram is None else self.gram @ strengths
 
 
 class MinOverCandidates:
