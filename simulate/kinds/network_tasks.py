@@ -11,7 +11,7 @@ from simulate.kinds import network
 from simulate.online import networks
 from simulate.online.learning_steps import EngineRecord, EngineTask
 from statmech.kinds.network import NetworkCell
-from statmech.kinds.network_tasks import NetworkTaskCell, NetworkTasks
+from statmech.kinds.network_tasks import NetworkTasks
 from statmech.students.network_error import generalization_error_from_coordinates, specialisation
 from statmech.students.student_geometry import factorise_gram
 
@@ -22,18 +22,16 @@ class Simulator(network.Simulator):
     source = "networks of several tasks on line"
     scenario: NetworkTasks
 
-    def describe_task(self, cell: NetworkCell, other_cells: Sequence[NetworkCell] = ()) -> EngineTask:
+    def describe_task(self, cell: Any, other_cells: Sequence[Any] = ()) -> EngineTask:
         """Describe the network of a cell and its tasks to the engine."""
-        assert isinstance(cell, NetworkTaskCell)
         return networks.make_multitask_network_task(cell, self.scenario.dtype)
 
     def get_program_key(self, cell: NetworkCell) -> Hashable:
         """Return None: each cell is simulated alone."""
         return None
 
-    def _compute_cell_variables(self, cell: NetworkCell, seeds: slice, record: EngineRecord) -> dict[str, Any]:
+    def _compute_cell_variables(self, cell: Any, seeds: slice, record: EngineRecord) -> dict[str, Any]:
         """Compute the variables of networks that learn several tasks, with one error per task, for a batch of seeds."""
-        assert isinstance(cell, NetworkTaskCell)
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
         R, v, T, units_per_task = (
             record.parallel @ rows.T,

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 
 from simulate.learners.cyclic_learning import CyclicStudent, learn_cyclically
 from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, bound_stability_gap
-from statmech.students.learners import AdaTronLearner
 
 
 def compute_adatron_step(field: jax.Array, strength: jax.Array, squared_norm: jax.Array, omega: jax.Array) -> jax.Array:
@@ -37,7 +36,6 @@ class GapStopCondition:
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Train AdaTron on all data sets of a batch."""
-    assert isinstance(task.learner, AdaTronLearner)
     return learn_cyclically(
         batch, task, task.learner.omega, compute_adatron_step, GapStopCondition(task.learner.tolerance), "gap"
     )

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents
 from simulate.learners.version_space import sample_version_space
-from statmech.students.learners import BayesLearner
 
 MIN_VOTE_AUTOCORRELATION_TIMES = 100.0  # the vote is then close to the exact Bayes vote
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Draw the voting students for each data set of a batch."""
-    assert isinstance(task.learner, BayesLearner)
     return sample_version_space(batch, task, task.learner.votes, task.learner.sweeps, MIN_VOTE_AUTOCORRELATION_TIMES)

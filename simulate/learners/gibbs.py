@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents
 from simulate.learners.version_space import sample_version_space
-from statmech.students.learners import GibbsLearner
 
 MIN_GIBBS_AUTOCORRELATION_TIMES = 20.0  # makes the student independent of the start of its chain
 
 
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Draw one student for each data set of a batch."""
-    assert isinstance(task.learner, GibbsLearner)
     return sample_version_space(batch, task, 1, task.learner.sweeps, MIN_GIBBS_AUTOCORRELATION_TIMES)

@@ -9,12 +9,12 @@ costs one row of G, not O(P N).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from statmech.numerics.gaussian import Array, get_array_module
-from statmech.students.learners import STOP_REASONS, Learner
+from statmech.students.learners import STOP_REASONS
 
 
 class DataSetBatch(NamedTuple):
@@ -38,7 +38,7 @@ class LearnerTask(NamedTuple):
     """
 
     name: str
-    learner: Learner
+    learner: Any  # one of `statmech.students.learners.LEARNERS`
     until: np.ndarray
     words: np.ndarray
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from simulate.learners.learner_interface import DataSetBatch, LearnerTask, LearntStudents, bound_stability_gap
 from statmech.runtime.compiled_programs import cached_program
-from statmech.students.learners import STOP_REASONS, MinOverLearner
+from statmech.students.learners import STOP_REASONS
 
 UPDATES_PER_CHECK = 64  # the check for active runs of a batch is expensive
 NUM_EXTREME_SLICES = 8  # must divide the size of every array
@@ -146,7 +146,6 @@ def learn_minover_batch(
 def learn(batch: DataSetBatch, task: LearnerTask) -> LearntStudents:
     """Train MinOver on all data sets of a batch."""
     learner = task.learner
-    assert isinstance(learner, MinOverLearner)
     recorded = learn_minover_batch(learner.stop, batch.gram, batch.sizes, task.until)
     strengths, gaps, updates, stopped = (np.moveaxis(np.asarray(part), 0, 1) for part in recorded)
     stopped_by = np.where(stopped, STOP_REASONS.index(learner.stop), STOP_REASONS.index("epochs"))

@@ -125,9 +125,8 @@ class MovingTeacher(OnlineStudent):
             return GRAM_STEP_SECONDS_BY_K[3]
         return VECTORS_STEP_SECONDS + 2 * VECTORS_STEP_SECONDS_PER_DIMENSION * cell.N
 
-    def _make_program_key(self, cell: OnlineCell) -> tuple[Any, ...]:
+    def _make_program_key(self, cell: Any) -> tuple[Any, ...]:
         """Return both families of rules, and the size of the weight vectors."""
-        assert isinstance(cell, MovingTeacherCell)
         families = get_real_parameter_family(cell.rule), get_real_parameter_family(cell.moving_teacher)
         return *families, self.engine == "vectors" and cell.N
 

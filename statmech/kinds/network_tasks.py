@@ -223,14 +223,12 @@ class NetworkTasks(TaskKeys, Network):
         coordinates = {"task": tasks, "student": students, "other": students, "teacher_unit": units}
         return super(Network, self).recorded_coordinates | coordinates
 
-    def _estimate_step_seconds(self, cell: NetworkCell) -> float:
+    def _estimate_step_seconds(self, cell: Any) -> float:
         """Estimate the seconds per step and seed of a network that learns several tasks."""
-        assert isinstance(cell, NetworkTaskCell)
         return super()._estimate_step_seconds(cell) * cell.batch
 
-    def _make_program_key(self, cell: NetworkCell) -> tuple[Any, ...]:
+    def _make_program_key(self, cell: Any) -> tuple[Any, ...]:
         """Return the values of a network, the numbers of tasks and heads, and the examples per step."""
-        assert isinstance(cell, NetworkTaskCell)
         return *super()._make_program_key(cell), cell.tasks, cell.heads, cell.batch
 
     def make_specific_values(self, values: dict[str, Any]) -> dict[str, Any]:
