@@ -204,15 +204,11 @@ def _find_unexplained_colours(figure: Figure) -> Iterator[str]:
         lines_by_colour = {
             _round_rgb(line.get_color()): line
             for line in ax.lines
-            if line.get_visible() and line.get_gid() != NO_LEGEND_GID and _has_data(ax, line)
+            if line.get_visible() and line.get_gid() != NO_LEGEND_GID and len(_get_pixel_points(ax, line))
         }
         for colour, line in lines_by_colour.items():
-            if colour not in legend_colours and not _is_grey(colour):
+            if colour not in legend_colours and max(colour) - min(colour) >= MAX_GREY_DIFFERENCE:
                 yield f"axes {number}: a line of colour {mpl.colors.to_hex(line.get_color())} is in no legend"
-
-
-def _has_data(ax: Axes, line: Line2D) -> bool:
-    return bool(len(_get_pixel_points(ax, line)))
 
 
 def _get_legend_handles(legend: Legend) -> Iterator[Any]:
@@ -232,10 +228,6 @@ def _get_artist_rgb(artist: Any) -> tuple[float, float, float]:
 def _round_rgb(colour: Any) -> tuple[float, float, float]:
     red, green, blue = (round(float(channel), 3) for channel in to_rgb(colour))
     return red, green, blue
-
-
-def _is_grey(colour: tuple[float, float, float]) -> bool:
-    return max(colour) - min(colour) < MAX_GREY_DIFFERENCE
 
 
 def _find_small_text(figure: Figure) -> Iterator[str]:
@@ -260,13 +252,9 @@ def _find_crowded_markers(figure: Figure) -> Iterator[str]:
             )
             count, steps = len(points), np.diff(points[:, 0])
             scattered = steps.min(initial=0) < 0 < steps.max(initial=0)  # in a plane of two variables, x is not sorted
-            if count > MAX_DRAWN_MARKERS and not (scattered or _has_dash_marker(line)):
+            has_dashes = str(line.get_marker()) in ("_", "|")  # caps of error bars, and dashes of theory
+            if count > MAX_DRAWN_MARKERS and not (scattered or has_dashes):
                 yield f"axes {number}: {count} markers of one curve"
-
-
-def _has_dash_marker(line: Line2D) -> bool:
-    """Return True for caps of error bars and for dashes of theory."""
-    return str(line.get_marker()) in ("_", "|")
 
 
 def _find_jagged_lines(figure: Figure) -> Iterator[str]:

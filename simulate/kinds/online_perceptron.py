@@ -162,8 +162,12 @@ def _compute_vote_errors(
 def _measure_vote_errors_on_circles(
     scenario: Scenario, cell: OnlineCell, seeds: slice, parallel: np.ndarray, perpendicular: np.ndarray
 ) -> np.ndarray:
-    """Measure the vote errors of a cell's perceptrons on random circles for each seed."""
-    points, errors = _choose_vote_circle_count(cell), []
+    """Measure the vote errors of a cell's perceptrons on random circles for each seed.
+
+    The number of circles is small if students stay similar.
+    """
+    points = choose_test_circle_count(cell.K, cell.N) if cell.has_equal_starts else NUM_TEST_CIRCLES
+    errors = []
     block_seeds = max(1, VOTE_FIELDS_PER_BLOCK // (parallel[0].size * points))
     for first in range(0, len(parallel), block_seeds):
         block = slice(first, first + block_seeds)
@@ -174,8 +178,3 @@ def _measure_vote_errors_on_circles(
         inputs = np.stack([draw_random_circles(rng, points, cell.K) for rng in rngs], axis=1)
         errors.append(measure_near_equal_vote_error(parallel[block], perpendicular[block], inputs[:, :, None]))
     return np.concatenate(errors)
-
-
-def _choose_vote_circle_count(cell: OnlineCell) -> int:
-    """Choose the number of circles per seed, which is small if students stay similar."""
-    return choose_test_circle_count(cell.K, cell.N) if cell.has_equal_starts else NUM_TEST_CIRCLES

@@ -239,7 +239,6 @@ class Square(Loss):
     label: ClassVar = "square"
     equation: ClassVar = r"\ell = (y-h)^2/2"
     of: ClassVar = "residual"
-
     largest_curvature: ClassVar = 1.0
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -261,7 +260,6 @@ class Logistic(Loss):
 
     label: ClassVar = "logistic"
     equation: ClassVar = r"\ell = \ln(1+e^{-yh})"
-
     largest_curvature: ClassVar = 0.25
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -281,7 +279,6 @@ class Hinge(Loss):
     label: ClassVar = "hinge"
     equation: ClassVar = r"\ell = \max(0, 1-yh)"
     cites: ClassVar = ("cortes1995",)
-
     kinks: ClassVar = (1.0,)
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -304,9 +301,7 @@ class SquaredHinge(Loss):
     label: ClassVar = "squared hinge"
     equation: ClassVar = r"\ell = \max(0, 1-yh)^2/2"
     cites: ClassVar = ("cortes1995",)
-
     bends: ClassVar = (1.0,)
-
     largest_curvature: ClassVar = 1.0
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -370,7 +365,6 @@ class Absolute(Loss):
     label: ClassVar = "absolute"
     equation: ClassVar = r"\ell = |y-h|"
     of: ClassVar = "residual"
-
     kinks: ClassVar = (0.0,)
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -397,7 +391,6 @@ class PerceptronLoss(Loss):
     label: ClassVar = "perceptron"
     equation: ClassVar = r"\ell = \max(0, -yh)"
     cites: ClassVar = ("rosenblatt1958",)
-
     kinks: ClassVar = (0.0,)
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -422,9 +415,7 @@ class SquaredPerceptronLoss(Loss):
 
     label: ClassVar = "squared perceptron"
     equation: ClassVar = r"\ell = \max(0, -yh)^2/2"
-
     bends: ClassVar = (0.0,)
-
     largest_curvature: ClassVar = 1.0
 
     def value(self, x: np.ndarray) -> np.ndarray:

@@ -344,14 +344,10 @@ def _load_real_table(rows: str, target: str | int | None, raw: bool, state: tupl
     data = data_sets.get_cached_data_set(rows)
     if data.y.dtype != float and len(values := np.unique(data.y)) != 2:
         raise ConfigError(f"{rows}: has {len(values)} classes, but two are required")
-    return make_real_table(
-        make_labelled_table(data.X if data.X.dtype == float else _encode_text_columns(data.X), data.y)
-    )
-
-
-def _encode_text_columns(X: np.ndarray) -> np.ndarray:
-    """Encode each text column by indicators of its values."""
-    return np.array([values for column in X.T for values in make_indicators(column).values()]).T
+    X = data.X
+    if X.dtype != float:  # each text column is encoded by indicators of its values
+        X = np.array([values for column in X.T for values in make_indicators(column).values()]).T
+    return make_real_table(make_labelled_table(X, data.y))
 
 
 def diagnose_table(table: RealTable) -> dict[str, Any]:

@@ -419,6 +419,6 @@ def _explain_unusable_variable(name: str, scenario: FigureScenario, variables: d
         yield format_unknown_name(name, "a variable of these results", variables)
 
 
-def _format_names(names: Iterable[str], heading: str = "known") -> str:
-    """Format names as one line with a heading."""
-    return f"{heading.capitalize()}: {', '.join(names) or 'none'}."
+def _format_names(names: Iterable[str]) -> str:
+    """Format the known names as one line."""
+    return f"Known: {', '.join(names) or 'none'}."

@@ -51,7 +51,6 @@ class OnlineRowsCell(OnlineCell):
     """One grid point: a rule with its parameters, a table of inputs, and a start."""
 
     example_parameters: ClassVar = {}
-
     inputs: Rows
 
     @property

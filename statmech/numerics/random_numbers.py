@@ -54,14 +54,9 @@ def fold_in_key_data(key: np.ndarray, number: int | np.ndarray) -> np.ndarray:
     """
     if key.size == 2:  # Python computes single integers faster than NumPy
         number = int(np.squeeze(number))
-        pair: Any = _threefry([int(part) for part in key.flat], number >> 32, number, _keep_low_32_bits)
+        pair: Any = _threefry([int(part) for part in key.flat], number >> 32, number, lambda value: value & 0xFFFFFFFF)
         return np.array(pair, np.uint32).reshape(key.shape)
     return np.stack(_threefry(list(key.T), 0, np.asarray(number, np.uint32)), axis=-1)
-
-
-def _keep_low_32_bits(number: int) -> int:
-    """Return the low 32 bits of an integer."""
-    return number & 0xFFFFFFFF
 
 
 def _threefry(

@@ -64,7 +64,6 @@ from theory.networks.order_parameter_equations import (
     MAX_STEPS,
     RTOL,
     EntryIndices,
-    EntryRates,
     NetworkSetting,
     NetworkSolverOptions,
     compute_entry_rates,
@@ -416,17 +415,10 @@ def _split_rates_by_eta_order(
 ) -> tuple[Array, Array]:
     """Compute the coefficients (n, L) of eta and eta^2 in the rates of R and Q near a fixed point."""
     batch_size = units.R.shape[-1]
-    forward, backward = (
-        _join_overlap_rates(
-            compute_entry_rates(equations, _make_noiseless_setting(equations.M, eta, batch_size), units, entries)
-        )
-        for eta in (1.0, -1.0)
-    )
+    settings = (_make_noiseless_setting(equations.M, eta, batch_size) for eta in (1.0, -1.0))
+    rates = (compute_entry_rates(equations, setting, units, entries) for setting in settings)
+    forward, backward = (jnp.concatenate([entry_rates.R, entry_rates.Q]) for entry_rates in rates)
     return (forward - backward) / 2, (forward + backward) / 2
-
-
-def _join_overlap_rates(entry_rates: EntryRates) -> Array:
-    return jnp.concatenate([entry_rates.R, entry_rates.Q])
 
 
 def _select_entries(K: int, R: list[tuple[int, int]], Q: list[tuple[int, int]], M: int) -> EntryIndices:

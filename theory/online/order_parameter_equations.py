@@ -60,7 +60,7 @@ order 1/N (`theory.online.student_fluctuations`). The index of its rule selects 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -628,9 +628,8 @@ def _solve_in_pieces(
             )
             state = [_select_times(solution, -1) for solution in piece_solutions]
             parts.append([_select_times(solution, slice(recorded)) for solution in piece_solutions])
-        solutions |= {
-            index: _join_pieces(cell_parts) for index, cell_parts in zip(members, zip(*parts, strict=True), strict=True)
-        }
+        joined = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
+        solutions |= zip(members, joined, strict=True)
     return [solutions[index] for index in range(len(cells))]
 
 
@@ -639,11 +638,6 @@ def _select_times(
 ) -> tuple[Students, StudentFluctuations]:
     """Select times of a solution, by an index or a slice."""
     return jax.tree.map(lambda rows: rows[selection], solution)
-
-
-def _join_pieces(parts: Sequence[tuple[Students, StudentFluctuations]]) -> tuple[Students, StudentFluctuations]:
-    """Join the solutions of successive pieces."""
-    return jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
 
 
 def _solve_by_program(

@@ -327,7 +327,7 @@ def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
             train_loss[times[step]], eps_t[times[step]] = _compute_training_averages(loss, y, of_w)
         if step == last:
             break
-        G = _compute_loss_slopes(loss, y, h)
+        G = loss.slope(h) if y is None else -loss.slope(y - h)  # without y all labels are 1
         v = ladder.compute_force(G if batches is None else G * batches.draw_batch(step))
         z, state = _pad_with_zero(z, len(v)), tuple(_pad_with_zero(row, len(v)) for row in state)
         state = cell.descent.next(state, v + cell.batch * l2 * z, rate, step)
@@ -339,11 +339,6 @@ def _run_descent(cell: DescentCell, replica: int, size: int) -> DescentPath:
 def _pad_with_zero(row: np.ndarray, count: int) -> np.ndarray:
     """Append a zero to the components if a direction was added."""
     return row if len(row) == count else np.append(row, 0.0)
-
-
-def _compute_loss_slopes(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> np.ndarray:
-    """Return the derivative of the loss with respect to the field, where `y` is None if all labels are 1."""
-    return loss.slope(h) if y is None else -loss.slope(y - h)
 
 
 def _compute_training_averages(loss: Loss, y: np.ndarray | None, h: np.ndarray) -> tuple[float, float]:
