@@ -38,9 +38,8 @@ MAX_ZIGZAG_TURN_RADIANS = 0.12  # smooth lines do not turn further to one side a
 MIN_POINTS_FOR_SMOOTHNESS_CHECK = 30  # a line with fewer points need not be smooth
 MAX_TEXT_OVERLAP_PIXELS = 1.0
 MIN_TICK_LABEL_GAP_PIXELS = 3.0  # closer tick labels would read as one number
-RUN_COUNT_TITLE_PATTERN = re.compile(
-    r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+"
-)  # a title with only the number of runs
+# a title with only the number of runs
+RUN_COUNT_TITLE_PATTERN = re.compile(r"(?:[\d,]+ (?:seeds?|folds|shuffles?)(?:, )?)+")
 NAMED_TICK_PATTERN = re.compile(r"[^\W\d_]{2}")  # matches tick labels that are names, not numbers
 MAX_POINT_OUTSIDE_AXES_PIXELS = 1.5  # a point may lie this far outside its axes
 MAX_GREY_DIFFERENCE = 0.12  # largest difference of the RGB channels (0 to 1) of a grey
@@ -197,9 +196,8 @@ def _find_unexplained_colours(figure: Figure) -> Iterator[str]:
     legend_colours = {
         _get_artist_rgb(handle) for legend in _get_legends(figure) for handle in _get_legend_handles(legend)
     }
-    legend_colours |= {
-        _round_rgb(text.get_color()) for text in figure.findobj(Text) if text.get_text()
-    }  # coloured text explains a curve of the same colour
+    # coloured text explains a curve of the same colour
+    legend_colours |= {_round_rgb(text.get_color()) for text in figure.findobj(Text) if text.get_text()}
     for number, ax in _enumerate_axes(figure):
         lines_by_colour = {
             _round_rgb(line.get_color()): line
@@ -267,9 +265,8 @@ def _find_jagged_lines(figure: Figure) -> Iterator[str]:
                 and line.get_drawstyle() == "default"
             )
             x = np.asarray(line.get_xdata(), float)
-            is_smooth = (
-                is_solid and x.size >= MIN_POINTS_FOR_SMOOTHNESS_CHECK and not np.array_equal(x, np.round(x))
-            )  # values at integers may alternate
+            # values at integers may alternate
+            is_smooth = is_solid and x.size >= MIN_POINTS_FOR_SMOOTHNESS_CHECK and not np.array_equal(x, np.round(x))
             if (
                 is_smooth
                 and line.get_gid() not in (NO_LEGEND_GID, DATA_OUTSIDE_AXES_GID)

@@ -119,9 +119,8 @@ def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
         has_line = (not ignored or curves.has_run_bands(results.scenario)) and _has_theory(part, position)
         dashes: Any = CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"
         marker = CURVE_MARKERS[index % len(CURVE_MARKERS)] if results.simulation is not None else "none"
-        width: dict[str, Any] = (
-            {"linewidth": BAND_EDGE_WIDTH_POINTS} if ignored else {}
-        )  # the line is the edge of a band
+        # the line is the edge of a band
+        width: dict[str, Any] = {"linewidth": BAND_EDGE_WIDTH_POINTS} if ignored else {}
         style: dict[str, Any] = {
             "color": THEORY_COLOUR,
             "marker": marker,

@@ -416,9 +416,8 @@ def keep_outer_labels(panels: Sequence[Axes], axes: str = "y") -> None:
 
     All panels must have a cell of a grid.
     """
-    specs = [
-        spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())
-    ]  # also of panels with strips
+    # also of panels with strips
+    specs = [spec.get_topmost_subplotspec() for ax in panels if (spec := ax.get_subplotspec())]
     original_labels = [(ax.get_xlabel(), ax.get_ylabel()) for ax in panels]
     for (first, first_spec, first_labels), (second, second_spec, second_labels) in combinations(
         zip(panels, specs, original_labels, strict=True), 2

@@ -438,9 +438,8 @@ def _find_best_log_penalty(log_lam: np.ndarray, log_errors: np.ndarray) -> float
     if is_finite.sum() < MIN_SPLINE_KNOTS:  # not enough known positive errors
         if np.isnan(log_errors).all():
             return np.nan
-        return float(
-            log_lam[len(log_lam) - 1 - int(np.nanargmin(log_errors[::-1]))]
-        )  # among equal errors, take the strongest penalty
+        # among equal errors, take the strongest penalty
+        return float(log_lam[len(log_lam) - 1 - int(np.nanargmin(log_errors[::-1]))])
     tried = log_lam[is_finite]
     line = np.linspace(tried[0], tried[-1], NUM_PENALTY_SEARCH_POINTS)
     values = _make_spline(tried, log_errors[is_finite])(line)

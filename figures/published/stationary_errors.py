@@ -105,9 +105,8 @@ def _draw_small_drift_asymptote(ax: Axes, rule: str, max_drift: float) -> None:
     amplitude, root, side = SMALL_DRIFT_ASYMPTOTES[rule]
     ends = np.array([MIN_DRIFT, max_drift])
     ax.plot(ends, amplitude * ends ** (1 / root), **ASYMPTOTE_STYLE, zorder=0, gid=NO_LEGEND_GID)
-    text_drift, height_drift = (
-        (MIN_DRIFT, 2 * MIN_DRIFT) if side == "bottom" else (2 * MIN_DRIFT, 2 * MIN_DRIFT)
-    )  # a label above the rising line needs more height
+    # a label above the rising line needs more height
+    text_drift, height_drift = (MIN_DRIFT, 2 * MIN_DRIFT) if side == "bottom" else (2 * MIN_DRIFT, 2 * MIN_DRIFT)
     text = rf"${amplitude:.4f}\,\delta^{{1/{root}}}$"
     ax.text(
         1.05 * text_drift,

@@ -180,9 +180,8 @@ def try_quick_message_passing(problem: Problem) -> Minimum:
     for steps, (w, g, change) in enumerate(islice(_iterate_messages(problem), max_steps), 1):
         if change <= QUICK_WEIGHT_CHANGE_TOL:
             return Minimum(w, bound_relative_gap(problem, w, -g))
-        progress = np.log(change) / np.log(
-            QUICK_WEIGHT_CHANGE_TOL
-        )  # fraction of the convergence achieved, on a logarithmic scale
+        # fraction of the convergence achieved, on a logarithmic scale
+        progress = np.log(change) / np.log(QUICK_WEIGHT_CHANGE_TOL)
         if steps >= MIN_STEPS_FOR_CONVERGENCE_RATE and not progress >= steps / max_steps:
             break
         stable_steps, before = stable_steps + 1 if np.array_equal(np.sign(w), before) else 0, np.sign(w)
@@ -221,9 +220,8 @@ def _iterate_to_convergence(
 def _iterate_messages(problem: Problem, damping: float = 0.0) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
     """Yield after each step the weights (N,), the negative slopes of the loss (P,), and the relative change."""
     w = np.zeros(problem.B.shape[1])
-    V = (
-        1 / max(problem.l2, MIN_WEIGHT_STIFFNESS) if problem.l2 > 0 else 1.0
-    )  # variance of a weight under the penalty alone
+    # variance of a weight under the penalty alone
+    V = 1 / max(problem.l2, MIN_WEIGHT_STIFFNESS) if problem.l2 > 0 else 1.0
     return iterate_messages(
         problem.B,
         _make_loss_output(problem),

@@ -145,9 +145,8 @@ def bound_penalty_gap(problem: Problem, w: np.ndarray, v: np.ndarray, value: flo
     if l2 > 0:
         rest = np.sign(v) * excess
         return float(np.sum(kinked + (l2 * w - rest) ** 2 / (2 * l2))) + free
-    farthest = (
-        value / l1 if l1 > 0 else np.abs(w).sum()
-    )  # without a penalty, only compare with students up to the distance of 0
+    # without a penalty, only compare with students up to the distance of 0
+    farthest = value / l1 if l1 > 0 else np.abs(w).sum()
     return float(np.sum(kinked - np.sign(v) * excess * w) + excess.max() * farthest) + free
 
 

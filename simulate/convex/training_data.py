@@ -45,9 +45,8 @@ from statmech.kinds.convex_fit import TeacherCell
 from statmech.kinds.empirical_risk import RiskCell
 from statmech.kinds.risk_clusters import ClusterCell
 
-TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJECTION_STREAM, TEST_STREAM = range(
-    7
-)  # one stream for each kind of random number
+# one stream for each kind of random number
+TEACHER_STREAM, START_STREAM, INPUT_STREAM, OUTPUT_STREAM, MISFIT_STREAM, PROJECTION_STREAM, TEST_STREAM = range(7)
 RESAMPLING_STREAM, VOTE_STREAM = 7, 8
 NULL_VARIANCE_TOL = 1e-12  # relative to N times the largest variance: smaller variances are rounding errors
 NUM_TEST_EXAMPLES = 10_000  # new inputs, for students of random features

@@ -290,9 +290,8 @@ class StoreRun:
     chunks: list[Chunk] = field(default_factory=list)  # this shard, finished or not
     done: int = 0  # finished runs of this shard
     num_shard_runs: int = 0
-    suspect_chunk_numbers: set[int] = field(
-        default_factory=set
-    )  # numbers of chunks that may have killed the last two runs
+    # numbers of chunks that may have killed the last two runs
+    suspect_chunk_numbers: set[int] = field(default_factory=set)
 
     def open_other_stores(self, paths: list[Path]) -> None:
         """Open the other stores of a simulation before it runs, or delete them for a fresh run of the entire sweep.

@@ -236,9 +236,8 @@ def simulate_task_batches(
     keys = fold_in_key_data(keys, 1)
     # matrix products of many students depend on the number of recorded times in their last bits
     steps = steps if program.uses_matrices else pad_recorded_steps(steps)
-    calls = np.minimum(
-        np.arange(0, tasks, side_by_side)[:, None] + np.arange(side_by_side), tasks - 1
-    )  # the last task fills up the last call
+    # the last task fills up the last call
+    calls = np.minimum(np.arange(0, tasks, side_by_side)[:, None] + np.arange(side_by_side), tasks - 1)
     records = [
         _run_program(program, task, indices, keys[indices], students[indices], first, steps) for indices in calls
     ]
@@ -267,9 +266,8 @@ def _run_program(
     )
     first_averaged_step = None if task.first_averaged_step is None else np.int64(task.first_averaged_step)
     problem = GramArguments(keys, parameters, np.float64(task.N), np.uint32(first_seed), changes, first_averaged_step)
-    parts = map(
-        np.asarray, _simulate_all_seeds(program, problem, students, state, steps)
-    )  # slicing JAX arrays would compile programs
+    # slicing JAX arrays would compile programs
+    parts = map(np.asarray, _simulate_all_seeds(program, problem, students, state, steps))
     return [part.reshape(program.tasks, width, *part.shape[1:]) for part in parts]
 
 

@@ -338,9 +338,8 @@ def _draw_group_randoms(
     wide = program.groups * GROUP_BATCH_SEEDS
     axis = jnp.asarray([i for m in range(vectors) for i in range(n + m)])
     key, chi_key = fold_in(key, 0), fold_in(key, 1)
-    rows = -(
-        -learner.normals_per_step * M // program.groups
-    )  # rows of the learner's noise, which has one column per seed
+    # rows of the learner's noise, which has one column per seed
+    rows = -(-learner.normals_per_step * M // program.groups)
     shapes = (
         (GROUP_BLOCKS_PER_DRAW, len(axis) + rows, wide),
         (GROUP_BLOCKS_PER_DRAW, learner.uniforms_per_step * M, GROUP_BATCH_SEEDS),

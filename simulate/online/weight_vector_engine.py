@@ -155,9 +155,8 @@ def run(task: EngineTask, key: np.ndarray, steps: np.ndarray, part: slice = slic
         changes,
         first_averaged_step,
     )
-    results = jax.tree.map(
-        np.asarray, _simulate_all_seeds(program, keys, problem, steps)
-    )  # slicing JAX arrays would compile programs
+    # slicing JAX arrays would compile programs
+    results = jax.tree.map(np.asarray, _simulate_all_seeds(program, keys, problem, steps))
     parallel, perpendicular, state, measured, *fields = results
     return EngineRecord(parallel, perpendicular, next(iter(jax.tree.leaves(state)), None), measured, *fields)
 
@@ -333,9 +332,8 @@ def _advance_batch_step(
 def _draw_noise(learner: OnlineLearner, key: Array, count: int, dtype: Any) -> Any:
     """Draw the learner's noise of `count` examples for the engine of weight vectors."""
     uniforms = jax.random.uniform(key, (learner.uniforms_per_step * count,), jnp.float32)
-    noise_key = (
-        jax.random.fold_in(key, 0) if learner.uniforms_per_step else key
-    )  # keeps the normals independent of the uniforms
+    # keeps the normals independent of the uniforms
+    noise_key = jax.random.fold_in(key, 0) if learner.uniforms_per_step else key
     return learner.noise(draw_normals(noise_key, (learner.normals_per_step * count,)), uniforms, dtype)
 
 
@@ -349,9 +347,8 @@ def _drift_teacher(
     products = jnp.block([[inner, cross_products.T], [cross_products, directions @ directions.T]])
     fields, path = compute_drifting_teacher_path(jnp.concatenate([fields, directions @ teacher]), products, drift, N)
     end_teacher = path[0] * teacher + N**0.5 * (path[1:] @ (N**0.5 * directions))
-    return fields, end_teacher * (
-        N**0.5 / jnp.linalg.norm(end_teacher)
-    )  # the length is restored, because rounding would accumulate
+    # the length is restored, because rounding would accumulate
+    return fields, end_teacher * (N**0.5 / jnp.linalg.norm(end_teacher))
 
 
 def _draw_inputs(program: VectorProgram, table: Array, key: Array, M: int) -> Array:

@@ -28,9 +28,8 @@ from statmech.students.rules import RULES
 MAX_TEST_FIELD = 8.0  # functions are tested at fields and stabilities up to this magnitude
 FINITE_DIFFERENCE_STEP, DECLARED_SLOPE_TOL = 1e-6, 1e-4  # for finite differences
 MIN_JUMP_HEIGHT, MAX_JUMP_WIDTH = 1e-3, 1e-9  # a larger change over a smaller width is a jump
-WIDE_RANGE_TEST_FIELDS = np.append(
-    -np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61)
-)  # small penalties lead to large fields
+# small penalties lead to large fields
+WIDE_RANGE_TEST_FIELDS = np.append(-np.geomspace(1e3, 1e-3, 61), np.geomspace(1e-3, 1e3, 61))
 DECLARED_PROPERTY_TOL = 1e-9  # for slopes and averages, relative to 1 + their magnitude
 FIELD_MEAN_DIFFERENCE_STEP = 1e-5  # for finite differences with respect to the mean field
 TEST_FIELD_MEANS = np.array([[-1.5], [0.0], [0.7]])

@@ -55,9 +55,8 @@ def load_plugin(file: str | Path) -> None:
             if registry[name] is not previous.get(name):
                 check_class(name)
     _loaded_modules[str(path)] = module
-    user_code_and_provenance.is_module_current(
-        module
-    )  # store the digest now: the file may be edited while this process runs
+    # store the digest now: the file may be edited while this process runs
+    user_code_and_provenance.is_module_current(module)
 
 
 def load_plugins_from_environment() -> None:

@@ -82,9 +82,8 @@ NODES_PER_TRANSITION_PANEL = 24
 PANEL_EDGES_IN_WIDTHS = (1.5, 3.0, 4.5, 6.0, 8.0, 10.0, 16.0, 23.0, 32.0)  # in widths of the teacher's transition
 PANEL_EDGES_IN_DEVIATIONS = (2.0, 4.0, 6.0, GAUSSIAN_CUTOFF)  # in standard deviations of the field
 NODES_PER_ANGLE_PANEL = 16
-ANGLE_PANEL_EDGES = np.pi / 2 - np.append(
-    np.pi / 2 * 0.25 ** np.arange(14.0), 0.0
-)  # finer where the response of a steep teacher rises
+# finer where the response of a steep teacher rises
+ANGLE_PANEL_EDGES = np.pi / 2 - np.append(np.pi / 2 * 0.25 ** np.arange(14.0), 0.0)
 
 
 class LogisticAverage(NamedTuple):

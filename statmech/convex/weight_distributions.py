@@ -35,9 +35,8 @@ from statmech.parameters.parameter_fields import parameter
 
 NODES = 24  # per panel
 GAUSSIAN_PANEL_EDGES = np.linspace(-GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF, 11)  # in standard deviations
-LOG_ODDS_PANEL_EDGES = np.array(
-    [-40.0, -20.0, -10.0, -4.0, 0.0, 4.0, 10.0, 20.0, 40.0]
-)  # distances from a zero of the log odds, in units of 1 / slope
+# distances from a zero of the log odds, in units of 1 / slope
+LOG_ODDS_PANEL_EDGES = np.array([-40.0, -20.0, -10.0, -4.0, 0.0, 4.0, 10.0, 20.0, 40.0])
 FIELD_PRECISION_BOUNDS = 1e-60, 1e60  # replace precisions of 0 and infinity in divisors
 
 

@@ -136,9 +136,8 @@ def _expand_column_names(patterns: list[str]) -> tuple[str, ...]:
 
 DATA_SOURCES = _read_data_sources(Path(__file__).with_suffix(".toml"))
 FILE_DATA_SOURCES = {name: data_source for name, data_source in DATA_SOURCES.items() if data_source.file}
-GENERATED_DATA_SOURCES = {
-    name: data_source for name, data_source in DATA_SOURCES.items() if not data_source.file
-}  # generated, or bundled with scikit-learn
+# generated, or bundled with scikit-learn
+GENERATED_DATA_SOURCES = {name: data_source for name, data_source in DATA_SOURCES.items() if not data_source.file}
 
 
 def find_data_source(name: str) -> DataSource:
@@ -287,9 +286,8 @@ def _read_data_file(data_source: DataSource, path: Path) -> tuple[np.ndarray, np
             raise ScenarioError([(("data",), problem)])
     if not rows:
         raise ScenarioError([(("data",), f"{path}: has no examples")])
-    table = np.array(
-        [[cell.strip() for cell in row] for row in rows], object
-    )  # dtype str would give every entry the size of the longest
+    # dtype str would give every entry the size of the longest
+    table = np.array([[cell.strip() for cell in row] for row in rows], object)
     return (
         _get_attributes(data_source, table, path),
         _get_column(data_source, table, data_source.label),

@@ -17,9 +17,8 @@ def make_kind_schema(kind: type[ConfigKeys], shared_keys: list[str]) -> dict[str
     fields = {name: _drop_symbol_and_unit(schema["properties"][name]) for name in kind.list_fields()}
     own_fields = {name: field for name, field in fields.items() if name not in shared_keys}
     for choice, kinds in kind.choices().items():
-        own_fields[choice] |= make_axis_schema(
-            {"enum": list(kinds)}, spaced=False
-        )  # includes classes registered in user files
+        # includes classes registered in user files
+        own_fields[choice] |= make_axis_schema({"enum": list(kinds)}, spaced=False)
     parameters = {name: _make_parameter_schema(kind, name) for name in collect_parameters(kind.classes())}
     last = {name: fields[name] for name in shared_keys if name in fields}
     needed = {

@@ -175,9 +175,8 @@ def find_all_problems(
     keys = {str(location[0]) for location, _ in key_problems if location}
     if keys & VALIDATION_BLOCKING_KEYS:
         return [*key_problems, *_find_problems_without_keys(kind, config, keys)]
-    checked = all(
-        not error["loc"] for error in validation_error.errors()
-    )  # no key is invalid: combinations were checked
+    # no key is invalid: combinations were checked
+    checked = all(not error["loc"] for error in validation_error.errors())
     return (
         key_problems
         if checked or validation_error.error_count() > MAX_LISTED_PROBLEMS

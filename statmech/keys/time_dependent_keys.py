@@ -58,9 +58,8 @@ from statmech.parameters.schedules_and_controls import (
 
 NUM_OPTIMUM_SEARCHES = 5  # starting points when a control is optimised
 FIRST_TASK_FRACTION_CONTROL = "task_share"  # name of the control that sets the fraction of examples from the first task
-CONFIG_KEYS_BY_CONTROL = {
-    FIRST_TASK_FRACTION_CONTROL: "protocol"
-}  # for controls with a name other than their config key
+# for controls with a name other than their config key
+CONFIG_KEYS_BY_CONTROL = {FIRST_TASK_FRACTION_CONTROL: "protocol"}
 OPTIMUM_COORDINATES = {
     "controlled": ConfigKey("controlled", "key that is optimal; task_share: the fraction of the first task", str),
     "search": ConfigKey("search", "search of the optimum, from a start of its own", int),

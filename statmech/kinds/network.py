@@ -143,9 +143,8 @@ NETWORK_VARIABLES = {
         ("t",), "mean cosine of student and teacher units, each with its best partner", "specialisation"
     ),
 }
-ACTIVATION_SIGN_TEST_FIELDS = np.array(
-    [-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0]
-)  # both signs, to find the sign of an activation
+# both signs, to find the sign of an activation
+ACTIVATION_SIGN_TEST_FIELDS = np.array([-4.0, -1.0, -1e-3, 1e-3, 1.0, 4.0])
 LABEL_ERROR_VARIABLE = Variable(
     ("t",),
     "fraction of new inputs on which the sign of the output is not the label; where either is 0, half",

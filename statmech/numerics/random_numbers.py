@@ -22,12 +22,10 @@ from numpy.random.bit_generator import ISeedSequence
 from statmech.numerics.gaussian import Array
 
 EIGHTH_TURN = math.pi / 4
-COSINE_TAYLOR_COEFFICIENTS = [
-    (-1) ** k * EIGHTH_TURN ** (2 * k) / math.factorial(2 * k) for k in range(5)
-]  # Taylor coefficients of cos(v pi/4) in powers of v^2
-SINE_TAYLOR_COEFFICIENTS = [
-    (-1) ** k * EIGHTH_TURN ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)
-]  # Taylor coefficients of sin(v pi/4) / v in powers of v^2
+# Taylor coefficients of cos(v pi/4) in powers of v^2
+COSINE_TAYLOR_COEFFICIENTS = [(-1) ** k * EIGHTH_TURN ** (2 * k) / math.factorial(2 * k) for k in range(5)]
+# Taylor coefficients of sin(v pi/4) / v in powers of v^2
+SINE_TAYLOR_COEFFICIENTS = [(-1) ** k * EIGHTH_TURN ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(5)]
 THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # bits; the two rows alternate after every four rounds
 
 

@@ -405,9 +405,8 @@ class ExponentialSchedule(NamedTuple):
         return eta * xp.exp(-xp.minimum(t / self.t0, MAX_DECAY_EXPONENT))
 
 
-CONSTANT_SCHEDULE = HyperbolicSchedule(
-    np.float64(np.inf)
-)  # also used if only other quantities change, to share the compiled program
+# also used if only other quantities change, to share the compiled program
+CONSTANT_SCHEDULE = HyperbolicSchedule(np.float64(np.inf))
 LEARNING_RATE_SCHEDULES: dict[str, type[Any]] = {
     "hyperbolic": HyperbolicSchedule,
     "exponential": ExponentialSchedule,

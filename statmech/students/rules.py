@@ -561,9 +561,8 @@ class Bayes(Rule):
             _posterior_deviation(length) / length,
             normal_quantile(self.assumed_flip / (1 - self.assumed_flip)),
         )
-        doubt = get_array_module(flip_quantile).maximum(
-            flip_quantile, -40.0
-        )  # kept finite: panels are differentiated with respect to the length
+        # kept finite: panels are differentiated with respect to the length
+        doubt = get_array_module(flip_quantile).maximum(flip_quantile, -40.0)
         tail = (
             POSTERIOR_CUTOFF,
             -POSTERIOR_CUTOFF,

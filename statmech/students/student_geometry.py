@@ -152,9 +152,8 @@ def _find_power_of_two_scales(squares: np.ndarray) -> np.ndarray:
     """
     largest, positive = squares.max(axis=-1, keepdims=True), squares > 0
     differ = largest > MAX_UNSCALED_SQUARE_RATIO * np.where(positive, squares, largest).min(axis=-1, keepdims=True)
-    differ |= (largest > MAX_UNSCALED_SQUARED_LENGTH) | (
-        largest < 1 / MAX_UNSCALED_SQUARED_LENGTH
-    )  # LAPACK itself would scale these, but not by a power of two
+    # LAPACK itself would scale these, but not by a power of two
+    differ |= (largest > MAX_UNSCALED_SQUARED_LENGTH) | (largest < 1 / MAX_UNSCALED_SQUARED_LENGTH)
     return np.where(positive & differ, np.exp2(np.rint(np.log2(np.where(positive, squares, 1.0)) / 2)), 1.0)
 
 

@@ -70,9 +70,8 @@ from statmech.students.student_geometry import angle_from_versine
 from theory.online.student_states import ATOL, VERSINE_ATOL, compute_rate_terms
 
 ATTENTION_ODE_REL_TOL = 1e-9
-EVALUATED_FRACTION_PANEL_EDGES = np.array(
-    [0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf]
-)  # for `compute_evaluated_fraction`
+# for `compute_evaluated_fraction`
+EVALUATED_FRACTION_PANEL_EDGES = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])
 EVALUATED_FRACTION_PANEL_NODES = 16  # for an accuracy of 1e-10
 MIN_FREQUENCY, MAX_FREQUENCY = (
     1e-2,

@@ -66,9 +66,8 @@ FINE_GAUSSIAN_PANEL_EDGES = np.array(
 )  # in standard deviations
 COARSE_GAUSSIAN_PANEL_EDGES = np.array([-GAUSSIAN_CUTOFF, -4.0, 0.0, 4.0, GAUSSIAN_CUTOFF])
 SIGMOID_EDGES = np.array([-25.0, -10.0, -4.0, 4.0, 10.0, 25.0])  # units: width of the teacher's sigmoid
-LOSS_TAIL_PANEL_OFFSETS = np.array(
-    [1.5, 5.0, 15.0, 40.0]
-)  # from p(h = 0) to the right, for one-sided tails of the loss
+# from p(h = 0) to the right, for one-sided tails of the loss
+LOSS_TAIL_PANEL_OFFSETS = np.array([1.5, 5.0, 15.0, 40.0])
 PANEL_EDGE_PROX_REL_TOL = 1e-3  # loose, since any edges near the right positions are valid
 LOG_TAN_DIFFERENCE_STEP = 1e-7  # for the forward difference of the teacher's response
 
@@ -302,9 +301,8 @@ def make_label_panel_edges(gaussian_edges: np.ndarray, teacher: LabelTeacher, ta
     """
     cos, variance = 1 / np.hypot(1, tan), tan**2 / (1 + tan**2)
     width = teacher.width(variance) / cos
-    sigmoid = (
-        np.where(width < 1, width, GAUSSIAN_CUTOFF)[:, None] * SIGMOID_EDGES
-    )  # wider sigmoids need no edges: they are as smooth as the Gaussian
+    # wider sigmoids need no edges: they are as smooth as the Gaussian
+    sigmoid = np.where(width < 1, width, GAUSSIAN_CUTOFF)[:, None] * SIGMOID_EDGES
     edges = np.concatenate([np.broadcast_to(gaussian_edges, (len(tan), len(gaussian_edges))), sigmoid], axis=1)
     return np.sort(np.clip(edges, -GAUSSIAN_CUTOFF, GAUSSIAN_CUTOFF), axis=1)
 

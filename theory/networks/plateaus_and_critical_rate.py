@@ -90,17 +90,15 @@ GROWTH_RATE_TOL, MIN_NOISE_WEIGHT = (
 INITIAL_SPECIALISATION_U = 1e-6  # smaller u grow linearly
 SYMMETRIC_EXPANSION_INDICES = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # expands (R, Q, C, v) to the rows of the state
 SYMMETRIC_SELECTION_INDICES = np.array([0, 4, 5, 7])  # selects (R, Q, C, v) from the rows of the state
-SPECIALISATION_DIRECTION = (
-    np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2
-)  # unit vector of u in the rows of the state
+# unit vector of u in the rows of the state
+SPECIALISATION_DIRECTION = np.array([1.0, -1.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) / 2
 NODES_FOR_DELTA = 8
 MAX_ETA_STEP, MIN_ETA_STEP = 0.25, 1e-4  # for continuation of the plateau in eta
 PLATEAU_NEWTON_TOL = 1e-13
 MAX_PLATEAU_NEWTON_STEPS = 12
 OverlapDirection = tuple[np.ndarray, np.ndarray]  # perturbations of R (K, M) and Q (K, K)
-InvariantSubspaceDirections = tuple[
-    EntryIndices, list[list[OverlapDirection]]
-]  # entries that determine a direction, and the directions of each invariant subspace
+# entries that determine a direction, and the directions of each invariant subspace
+InvariantSubspaceDirections = tuple[EntryIndices, list[list[OverlapDirection]]]
 
 
 class Escape(NamedTuple):

@@ -100,9 +100,8 @@ def compute_task_rates(
         return compute_entry_rates(equations.network, slower._replace(w=w), units._replace(v=v), entries)
 
     heads = jnp.broadcast_to(units.v, (len(network.w), *units.v.shape[1:]))
-    rates_by_task = jax.vmap(compute_single_task_rates)(
-        network.w, heads
-    )  # averages do not depend on w and v, so they are computed only once
+    # averages do not depend on w and v, so they are computed only once
+    rates_by_task = jax.vmap(compute_single_task_rates)(network.w, heads)
     weighted = EntryRates(*(batch * task_probabilities[:, None] * part for part in rates_by_task))
     v = weighted.v if equations.heads > 1 else weighted.v.sum(0, keepdims=True)
     return EntryRates(weighted.R.sum(0), weighted.Q.sum(0), v)

@@ -31,9 +31,8 @@ RTOL = 1e-11  # at 1e-10 the Adams method may stay at low order and take more st
 CHART_TOLERANCE_FACTOR = 1e7  # saves two thirds of the evaluations
 MAX_STEPS = 1_000_000
 ODEINT_SUCCESS_MESSAGE = "Integration successful."
-RateFunction = Callable[
-    [float, np.ndarray], np.ndarray
-]  # from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
+# from a time and a state (n,) to rates (n,) or a Jacobian (n, n)
+RateFunction = Callable[[float, np.ndarray], np.ndarray]
 
 
 def solve_linear_odes(

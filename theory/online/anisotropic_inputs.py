@@ -501,9 +501,8 @@ def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> 
         _add_to_diagonal(derivatives[rows, rows], 2 * (omega * slope - growth))
         derivatives[rows, m_row] += 4 * drift * nu * rho
         _add_to_diagonal(derivatives[rows, delta_rows], 4 * drift * nu * rho)
-    derivatives[:, delta_rows] += np.outer(
-        derivatives[:, m_row] - derivatives[:, delta_rows].sum(axis=1), weight
-    )  # because the rates centre delta
+    # because the rates centre delta
+    derivatives[:, delta_rows] += np.outer(derivatives[:, m_row] - derivatives[:, delta_rows].sum(axis=1), weight)
     return derivatives
 
 
@@ -536,9 +535,8 @@ def _differentiate_coefficients(
         zip(arguments, (1.0, scale, fields.perpendicular, fields.perpendicular), strict=True)
     ):
         shifted = list(arguments)
-        shifted[index] = (
-            value - COEFFICIENT_DIFFERENCE_STEP * size
-        )  # backward difference: cosines of pairs cannot exceed 1
+        # backward difference: cosines of pairs cannot exceed 1
+        shifted[index] = value - COEFFICIENT_DIFFERENCE_STEP * size
         derivatives += np.outer((first - coefficients_at(shifted)) / (COEFFICIENT_DIFFERENCE_STEP * size), rows[index])
     return tuple(first), derivatives
 

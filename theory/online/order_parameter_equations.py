@@ -217,9 +217,8 @@ def integrate_pair_average(rule: Rule, pair: StudentPair, flip: Array, nodes: in
     q, p = jnp.cos(pair_angle), jnp.sin(pair_angle)
     distinct = p > MIN_DIVISOR
     parallel = cos_2 * sin_1 - pair.transverse_cosine * cos_1 * sin_2  # p r
-    perpendicular = sin_2 * jnp.sqrt(
-        jnp.maximum((1 - pair.transverse_cosine) * (1 + pair.transverse_cosine), 0.0)
-    )  # p sqrt(1 - r^2)
+    # p sqrt(1 - r^2)
+    perpendicular = sin_2 * jnp.sqrt(jnp.maximum((1 - pair.transverse_cosine) * (1 + pair.transverse_cosine), 0.0))
     norm = replace_zero(jnp.hypot(parallel, perpendicular))
     r, root = jnp.where(distinct, parallel / norm, 0.0), jnp.where(distinct, replace_zero(perpendicular / norm), 1.0)
     gamma = cos_1 / replace_zero(sin_1)

@@ -111,9 +111,8 @@ def compute_task_rates(
     """
     half_diffusion = task_averages.ff / length**2 / setting.examples_per_step / 2
     growth = task_probabilities @ (task_averages.fu / length + half_diffusion) - setting.changes.decay
-    towards = (
-        y[:, None] + (1 - y[:, None]) * y - setting.teacher_versines
-    )  # T_sa - R_s R_a for each teacher s and active teacher a
+    # T_sa - R_s R_a for each teacher s and active teacher a
+    towards = y[:, None] + (1 - y[:, None]) * y - setting.teacher_versines
     return growth, (1 - y) * (task_probabilities @ half_diffusion) - towards @ (
         task_probabilities * task_averages.response / length
     )
@@ -224,9 +223,8 @@ def _solve_with_one_program(cells: Sequence[OnlineTaskCell], times: np.ndarray) 
     def solve(begin: float, rows: Array, recorded: Array) -> tuple[Array, Array]:
         current_cells = [cell.after(begin) for cell in padded_cells]
         probabilities = np.stack([cell.teacher_pieces.at(np.float64(begin)) for cell in padded_cells], axis=-1)
-        controlled = (
-            "eta" in current_cells[0].known_controls
-        )  # eta is then a polynomial in the time since the start of the piece
+        # eta is then a polynomial in the time since the start of the piece
+        controlled = "eta" in current_cells[0].known_controls
         if controlled:
             rows = np.append(rows[:-1], np.zeros_like(rows[-1:]), axis=0)
         equations = TaskStudentSolverOptions(

@@ -49,9 +49,8 @@ LOG_BALANCE_TOL = 1e-8  # log(gain/loss) is at least 1e-3 where the solver does 
 MAX_STATIONARY_LOG_LENGTH = 100.0  # beyond, gains and losses agree only because both vanish
 MIN_BALANCE_TERM = 1e-300
 STATIONARY_VARIABLES = ("R", "length", "eps_g")
-RateTermsFunction = Callable[
-    [np.ndarray], tuple[np.ndarray, np.ndarray]
-]  # from (log l, log y) to rate terms and their Jacobian
+# from (log l, log y) to rate terms and their Jacobian
+RateTermsFunction = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 class StationaryState(NamedTuple):
@@ -155,9 +154,8 @@ def _find_states(cells: list[OnlineCell]) -> list[StationaryState]:
     states: dict[int, StationaryState] = {}
     for time in ROOT_SEARCH_START_TIMES:
         missing = [index for index in range(len(cells)) if index not in states or np.isnan(states[index].y)]
-        single_student_cells = [
-            replace(cells[index], K=1) for index in missing
-        ]  # without pairs, whose integration would take most of the time
+        # without pairs, whose integration would take most of the time
+        single_student_cells = [replace(cells[index], K=1) for index in missing]
         starts = solve_cells(single_student_cells, [time]) if single_student_cells else []
         with use_cpu_double_precision():
             states |= {index: _find_state(cells[index], start) for index, start in zip(missing, starts, strict=True)}

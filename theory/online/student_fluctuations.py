@@ -123,9 +123,8 @@ LABEL_SIGMOID_CUTOFF, STABILITY_CUTOFF = (
 )  # in widths of the label sigmoid, and in standard deviations of the stability
 ArrayPair = tuple[Array, Array]
 UPDATE_PRODUCT_NODES = 24  # per panel
-CONDITIONAL_TAU_Z_POWERS = tuple(
-    (i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1)
-)  # exponents of tau and z
+# exponents of tau and z
+CONDITIONAL_TAU_Z_POWERS = tuple((i, j) for i in range(1, 5) for j in range(min(2, 4 - i) + 1))
 PHI_TAU_S_POWERS = ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))  # exponents of tau and s
 IMAGINARY_FIELD_SPACING = 0.75  # gives errors of 6e-16 for opposed students
 MIN_FIELD_DECAY_RATE = 0.07  # averages overflow at the distant nodes required by slower decays

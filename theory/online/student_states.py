@@ -88,9 +88,8 @@ def make_initial_students(cell: OnlineCell) -> Students:
 
 def compute_clipped_length(log_length: np.ndarray) -> np.ndarray:
     """Return lengths, clipped to the floating-point range."""
-    return np.exp(
-        np.minimum(np.maximum(log_length, -LOG_LENGTH_CLIP), LOG_LENGTH_CLIP)
-    )  # several times as fast as np.clip
+    # several times as fast as np.clip
+    return np.exp(np.minimum(np.maximum(log_length, -LOG_LENGTH_CLIP), LOG_LENGTH_CLIP))
 
 
 def check_length_overflow(log_length: np.ndarray, cell_description: str) -> None:

@@ -597,9 +597,8 @@ class StabilityClassifier(LinearClassifier):
         parameters = {
             key: value for key, value in self.get_params().items() if key not in ("max_epochs", "fit_intercept")
         }
-        StoredExamples(
-            learner=type(self).__name__.lower(), alpha=1.0, epochs=(self.max_epochs,), **parameters
-        )  # checks the parameters, with the messages of a config
+        # checks the parameters, with the messages of a config
+        StoredExamples(learner=type(self).__name__.lower(), alpha=1.0, epochs=(self.max_epochs,), **parameters)
 
 
 def _reject_weight_options(name: str, options: dict[str, Any]) -> None:

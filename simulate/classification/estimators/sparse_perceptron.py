@@ -497,9 +497,8 @@ class SparsePerceptron(OneAgainstRestClassifier):
                 wrong[num_stages] += weights @ (np.sign(votes) != y[outside])
                 num_stages += 1
                 notice.warn_if_slow(fold * max_stages + num_stages)
-            wrong[num_stages:] += weights @ (
-                np.sign(votes) != y[outside]
-            )  # boosting ended early: the votes no longer change
+            # boosting ended early: the votes no longer change
+            wrong[num_stages:] += weights @ (np.sign(votes) != y[outside])
         return int(np.argmin(wrong.round(9))) + 1
 
     def _make_cv_splits(self, X: Any, y: np.ndarray, weights: np.ndarray | None) -> list[FoldIndices] | None:
