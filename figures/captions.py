@@ -281,10 +281,8 @@ def make_joint_caption(labelled_results: Mapping[str, Results], composition: Com
     """Return the LaTeX caption of a figure that combines several labelled results."""
     first = next(iter(labelled_results.values()))
     parts = arrangement.arrange_results(labelled_results, composition)
-    variable_text, abscissa_text = (
-        join_variable_symbols(first, arrangement.select_common_variables(parts, composition), composition),
-        _describe_abscissa(first, composition),
-    )
+    variable_text = join_variable_symbols(first, arrangement.select_common_variables(parts, composition), composition)
+    abscissa_text = _describe_abscissa(first, composition)
     divisor = join_variable_symbols(first, [composition.over], composition)
     divisor_text = f", divided by {divisor}" if divisor else ""
     sentences = [f"{variable_text}{divisor_text}{abscissa_text}."]

@@ -93,10 +93,8 @@ def get_chart_variables(scenario: AbstractScenario) -> dict[str, Variable]:
     another meaning in theory, such as the best recorded epoch of a run, is not shown.
     """
     recorded = get_recorded_times(scenario)
-    allowed_dims, required_dims = (
-        {*recorded, *DIMS_AVERAGED_IN_FIGURES},
-        {dim for dim, values in recorded.items() if len(values) > 1},
-    )
+    allowed_dims = {*recorded, *DIMS_AVERAGED_IN_FIGURES}
+    required_dims = {dim for dim, values in recorded.items() if len(values) > 1}
     controls = {
         name: variable for name, variable in scenario.theory_only_variables.items() if variable.role == "control"
     }

@@ -142,10 +142,8 @@ def _find_points_outside(figure: Figure) -> Iterator[str]:
             continue
         box = ax.get_window_extent()
         points = np.concatenate([_EMPTY_POINTS, *(_get_pixel_points(ax, artist) for artist in _get_data_artists(ax))])
-        low, high = (
-            np.asarray(box.min) - MAX_POINT_OUTSIDE_AXES_PIXELS,
-            np.asarray(box.max) + MAX_POINT_OUTSIDE_AXES_PIXELS,
-        )
+        low = np.asarray(box.min) - MAX_POINT_OUTSIDE_AXES_PIXELS
+        high = np.asarray(box.max) + MAX_POINT_OUTSIDE_AXES_PIXELS
         inside = ((points >= low) & (points <= high)).all(axis=1)
         if not inside.all():
             yield f"axes {number}: {np.count_nonzero(~inside)} of {inside.size} points lie outside"

@@ -568,10 +568,8 @@ def _fit_power_law(
     )
     if not fitted:
         return None
-    y_symbol, x_symbol = (
-        part.describe_variable(name).symbol.strip("$"),
-        labels.get_symbol(selection.scenario, part.x).strip("$"),
-    )
+    y_symbol = part.describe_variable(name).symbol.strip("$")
+    x_symbol = labels.get_symbol(selection.scenario, part.x).strip("$")
     expected = (
         derived_data.fit_exponent(*theory_points, min_x=fitted.x[0]) if runs is not None and theory_points else None
     )

@@ -276,10 +276,8 @@ def _draw_feature_count_histogram(ax: Axes, folds: list[HeldOutFold]) -> None:
     """Draw the distribution of evaluated features over all and over misclassified held-out examples."""
     features = np.concatenate([part.evaluated_sums.features for part in folds])
     wrong = np.concatenate([part.is_misclassified for part in folds])
-    edges, percent_per_example = (
-        np.linspace(0, folds[0].X.shape[1], NUM_FEATURE_COUNT_BINS + 1).tolist(),
-        100 / len(features),
-    )
+    edges = np.linspace(0, folds[0].X.shape[1], NUM_FEATURE_COUNT_BINS + 1).tolist()
+    percent_per_example = 100 / len(features)
     for values, colour, label in ((features, "0.75", "all examples"), (features[wrong], "k", "misclassified")):
         ax.hist(values, edges, weights=np.full(len(values), percent_per_example), color=colour, label=label)
     ax.axvline(features.mean(), color="k", linewidth=0.9, linestyle="-.", label="mean number")

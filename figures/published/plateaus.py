@@ -145,10 +145,8 @@ def draw_plateau(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure, axes = make_figure(5.0, 2, 2)
     _draw_single_runs(axes[0, 0], simulation, theory)
     times_since_escape = np.linspace(-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, ESCAPE_TIME_POINTS)
-    runs, line = (
-        align_runs_at_escape(split_own_and_other_overlaps(simulation), times_since_escape),
-        _solve_asymmetric_start(theory, np.linspace(-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, 161)),
-    )
+    runs = align_runs_at_escape(split_own_and_other_overlaps(simulation), times_since_escape)
+    line = _solve_asymmetric_start(theory, np.linspace(-TIME_BEFORE_ESCAPE, TIME_AFTER_ESCAPE, 161))
     results = combine_with_lines(simulation, theory, line)
     results = replace(results, simulation=runs.rename(since="t"), theory=None)
     for ax, (label, names) in zip(axes.flat[1:], PANEL_VARIABLES.items(), strict=True):

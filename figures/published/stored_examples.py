@@ -107,11 +107,9 @@ def _compute_median_and_error(kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray
     ordered = np.sort(np.where(np.isnan(kappa), -np.inf, kappa), axis=-1)
     n = kappa.shape[-1]
     rank_offset = max(1, round(np.sqrt(n) / 2))
-    middle, low, high = (
-        ordered[..., n // 2],
-        ordered[..., max(n // 2 - rank_offset, 0)],
-        ordered[..., min(n // 2 + rank_offset, n - 1)],
-    )
+    middle = ordered[..., n // 2]
+    low = ordered[..., max(n // 2 - rank_offset, 0)]
+    high = ordered[..., min(n // 2 + rank_offset, n - 1)]
     with np.errstate(invalid="ignore"):
         stored = np.isfinite(low)
         return np.where(stored, middle, np.nan), np.where(stored, (high - low) / 2, np.nan)
@@ -192,10 +190,8 @@ proof = PublishedFigure(
 
 
 def _draw_activations(ax: Axes, run: PerceptronRun) -> None:
-    before, after = (
-        run.update_history.activation_before / run.activation_growth,
-        run.update_history.activation_after / run.activation_growth,
-    )
+    before = run.update_history.activation_before / run.activation_growth
+    after = run.update_history.activation_after / run.activation_growth
     ax.vlines(run.update_numbers, before, after, color="0.7", linewidth=0.8)
     ax.plot(
         run.update_numbers,
@@ -238,10 +234,8 @@ def _make_separable_runs(simulation: xr.Dataset) -> list[PerceptronRun]:
     if "updates" not in simulation.dims or np.any(np.diff(simulation.updates, prepend=-1) != 1):
         raise ConfigError('the figure "proof" requires consecutive `updates`: 0, 1, 2, ...')
     x = simulation.strengths.transpose("learner", "seed", "updates", "example")
-    visits_by_seed, best_strengths = (
-        x.sel(learner="perceptron").values,
-        x.sel(learner="max_stability").isel(updates=-1).values,
-    )
+    visits_by_seed = x.sel(learner="perceptron").values
+    best_strengths = x.sel(learner="max_stability").isel(updates=-1).values
     key, P, flip = scenario_from_dataset(simulation).key, int(simulation.P), float(simulation.flip)
     runs = []
     for seed, visits, strengths in zip(simulation.seed.values, visits_by_seed, best_strengths, strict=True):

@@ -113,10 +113,8 @@ def _learn_online(scenario: Attention, unit: SeedUnit) -> list[dict[str, np.ndar
                     student.w = student.w[order]
                 left = world.draw_examples(EXAMPLES_PER_FEATURE_ORDER)
             count = min(len(left.z), step - learnt_steps)
-            part, left = (
-                SignedInputs(*(array[:count] for array in left)),
-                SignedInputs(*(array[count:] for array in left)),
-            )
+            part = SignedInputs(*(array[:count] for array in left))
+            left = SignedInputs(*(array[count:] for array in left))
             counts = [learn_examples(*arguments, part) for arguments in zip(unit.cells, students, counts, strict=True)]
             learnt_steps += count
         for number, student in enumerate(students):

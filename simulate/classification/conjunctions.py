@@ -598,10 +598,8 @@ def search_triples(X, columns, signed, above, below, gains, total, threshold):  
         num_true = -1  # the rows of i are listed only when a pair needs them
         for j in range(i + 1, n):
             min_score = best * (1 - 1e-12) - 1e-15
-            can_exceed, can_fall_below = (
-                above[i, j] - 2 * gains[0, i, j] > min_score,
-                below[i, j] - 2 * gains[1, i, j] > min_score,
-            )
+            can_exceed = above[i, j] - 2 * gains[0, i, j] > min_score
+            can_fall_below = below[i, j] - 2 * gains[1, i, j] > min_score
             if not (can_exceed or can_fall_below):
                 continue
             number = 0

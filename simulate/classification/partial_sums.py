@@ -64,11 +64,9 @@ def sum_rows_until_level(
     """
 
     (m, n), sums, features = z.shape, np.empty(len(z)), np.empty(len(z), int)
-    z, w, initial_sums = (
-        np.require(z, float, COMPILED_ARRAY_FLAGS),
-        np.require(w, float, COMPILED_ARRAY_FLAGS),
-        np.full(m, initial_sums, float),
-    )
+    z = np.require(z, float, COMPILED_ARRAY_FLAGS)
+    w = np.require(w, float, COMPILED_ARRAY_FLAGS)
+    initial_sums = np.full(m, initial_sums, float)
     sum_block_until_mistake(
         z,
         w,

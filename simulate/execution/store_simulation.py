@@ -122,10 +122,8 @@ def recompute(path: Path, max_cells: int) -> Recomputation:
     cells = {cell.index: cell for cell in scenario.cells()}
     for sample, version in _draw_run_samples(store, max_cells, scenario.seeds_per_batch):
         index = sample.first_index
-        stored, is_done = (
-            store.load_chunk_buffer(sample, store.read_states(sample)),
-            _find_done_runs_of_version(store, sample, version),
-        )
+        stored = store.load_chunk_buffer(sample, store.read_states(sample))
+        is_done = _find_done_runs_of_version(store, sample, version)
         runs += int(is_done.sum())
         for names in _find_differing_variables(simulator, cells[index], sample, stored, is_done):
             made_by = (

@@ -190,10 +190,8 @@ def count_affordable_units(simulator: Simulator, workers: int | None, memory: fl
     """
     if memory is None:
         return workers
-    unit, left = (
-        _make_small_simulator(simulator).estimate_max_unit_bytes(),
-        memory - _estimate_shared_bytes(simulator, workers),
-    )
+    unit = _make_small_simulator(simulator).estimate_max_unit_bytes()
+    left = memory - _estimate_shared_bytes(simulator, workers)
     if left < unit:
         needs = f"libraries and results take {(memory - left) / 2**30:.2g} GiB, one unit of work {unit / 2**30:.2g} GiB"
         raise ScenarioError([(("memory",), f"{memory / 2**30:.3g} GiB is too little: {needs}")])

@@ -33,12 +33,10 @@ class Simulator(network.Simulator):
     def _compute_cell_variables(self, cell: Any, seeds: slice, record: EngineRecord) -> dict[str, Any]:
         """Compute the variables of networks that learn several tasks, with one error per task, for a batch of seeds."""
         rows = factorise_gram(cell.T).astype(self.scenario.dtype).astype(float)
-        R, v, T, units_per_task = (
-            record.parallel @ rows.T,
-            np.asarray(record.saved_state),
-            cell.T,
-            cell.teacher_units_per_task,
-        )
+        R = record.parallel @ rows.T
+        v = np.asarray(record.saved_state)
+        T = cell.T
+        units_per_task = cell.teacher_units_per_task
         with np.errstate(over="ignore", invalid="ignore"):
             Q = record.parallel @ np.swapaxes(record.parallel, -1, -2) + record.perpendicular
         self._check_divergence(cell, R=R, Q=Q, v=v)

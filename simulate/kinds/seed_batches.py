@@ -112,10 +112,8 @@ class BatchSimulator(Simulator, Generic[C]):
         """
         cell = unit.cells[0]
         K, M = self.count_students(cell), self.count_teachers(cell)
-        simulated, requested = (
-            unit.simulated_batch_slice.stop - unit.simulated_batch_slice.start,
-            unit.seeds.stop - unit.seeds.start,
-        )
+        simulated = unit.simulated_batch_slice.stop - unit.simulated_batch_slice.start
+        requested = unit.seeds.stop - unit.seeds.start
         recorded, described = K * (K + M), self.count_variable_elements(cell)
         numbers = max(3 * simulated * recorded, simulated * recorded + requested * described)
         weights = self.count_vector_engine_bytes(cell) if self.choose_engine(cell) is weight_vector_engine else 0
@@ -185,10 +183,8 @@ class BatchSimulator(Simulator, Generic[C]):
             groups.setdefault(program or cell.index, []).append(cell)
         for group in groups.values():
             cells_per_worker = -(-len(group) // (self.scenario.workers or count_cores()))
-            width, short = (
-                self._halve_batch_width(gram_engine.batch(self.count_students(group[0]))),
-                self._is_faster_than_compilation(group),
-            )
+            width = self._halve_batch_width(gram_engine.batch(self.count_students(group[0])))
+            short = self._is_faster_than_compilation(group)
             total_width = len(group) * width
             is_large = width < gram_engine.BATCH_WIDTH and total_width >= 2 * gram_engine.WIDE_BATCH_WIDTH
             wide = gram_engine.HAS_WIDTH_INDEPENDENT_BITS and is_large and self.has_same_bits_when_wide(group[0])
@@ -244,11 +240,9 @@ class BatchSimulator(Simulator, Generic[C]):
         """Run the engine on a batch of seeds and return its record (cells, seeds, ...) in float64."""
         record_jax_use()
         cell, num_seeds = unit.cells[0], unit.seeds.stop - unit.seeds.start
-        keys, engine, task = (
-            make_unit_random_keys(self.scenario, unit),
-            self.choose_engine(cell),
-            self.describe_task(cell, unit.cells[1:]),
-        )
+        keys = make_unit_random_keys(self.scenario, unit)
+        engine = self.choose_engine(cell)
+        task = self.describe_task(cell, unit.cells[1:])
         with use_next_device(gpu=engine is weight_vector_engine):
             recorded = count_steps(self.scenario.t, cell.N)
             if engine is gram_engine:

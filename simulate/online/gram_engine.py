@@ -455,10 +455,8 @@ def _advance_block_by_matrices(
         )
         teacher = fields.T[:, :, None]
     else:
-        teacher, path = (
-            jnp.moveaxis(learner.convert_to_teacher_values(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2),
-            None,
-        )
+        teacher = jnp.moveaxis(learner.convert_to_teacher_values(jnp.moveaxis(x[:, :, :teachers], 2, 0)), 0, 2)
+        path = None
     carry = learner.start_block(state, jnp.sum(learning**2, axis=2))
     examples = learner.examples(jax.tree.map(lambda values: values[..., None], noise), active)
     f, carry = _compute_modulations_seeds_first(

@@ -345,10 +345,8 @@ def _draw_group_randoms(
         (GROUP_BLOCKS_PER_DRAW, learner.uniforms_per_step * M, GROUP_BATCH_SEEDS),
     )
     all_normals, uniforms = draw_normals_and_uniforms(key, *shapes)
-    normals, of_noise = (
-        all_normals[:, : len(axis)],
-        all_normals[:, len(axis) :].reshape(GROUP_BLOCKS_PER_DRAW, -1, GROUP_BATCH_SEEDS),
-    )
+    normals = all_normals[:, : len(axis)]
+    of_noise = all_normals[:, len(axis) :].reshape(GROUP_BLOCKS_PER_DRAW, -1, GROUP_BATCH_SEEDS)
     sizes = jnp.repeat(arguments.sizes, GROUP_BATCH_SEEDS)
     # a branch, because indexing by `axis` in the loop is slower
     exists = partial(jnp.where, axis[:, None] < sizes)

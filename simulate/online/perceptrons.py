@@ -299,10 +299,8 @@ class MultitaskPerceptrons(PerceptronsWithFlipUniforms):
         assert step_rates is not None
         assert step_rates.task_probabilities is not None
         (active, uniform), tasks = example, len(self.rows)
-        masks, begins = (
-            draw_task_masks(uniform, step_rates.task_probabilities, tasks),
-            jnp.cumsum(step_rates.task_probabilities) - step_rates.task_probabilities,
-        )
+        masks = draw_task_masks(uniform, step_rates.task_probabilities, tasks)
+        begins = jnp.cumsum(step_rates.task_probabilities) - step_rates.task_probabilities
         flip = self.flip if step_rates.noise is None else step_rates.noise
         flipped = select_task_values(
             [uniform < begins[k] + flip * step_rates.task_probabilities[k] for k in range(tasks)], masks

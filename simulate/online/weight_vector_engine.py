@@ -315,17 +315,13 @@ def _advance_batch_step(
     x, noise = draw(input_key, count), _draw_noise(learner, label_key, count, vectors.dtype)
     fields, step_rates = vectors @ x.T, jax.tree.map(lambda rates: rates[0], block_rates)
     before = jax.tree.map(lambda part: part[:, None], state)
-    y, h, examples = (
-        learner.convert_to_teacher_values(fields[:teachers]),
-        fields[teachers:],
-        learner.examples(noise, active),
-    )
+    y = learner.convert_to_teacher_values(fields[:teachers])
+    h = fields[teachers:]
+    examples = learner.examples(noise, active)
     f, after = learner.step(before, y, h, jnp.sum(x * x, axis=1), examples, step_rates)
     gain = subtract_fraction(f @ x / count, vectors[teachers:], block_rates and block_rates.decayed_fraction_in_block)
-    vectors, saved_state = (
-        vectors.at[teachers:].add(gain),
-        learner.saved_state(jax.tree.map(lambda part: part.mean(1), after)),
-    )
+    vectors = vectors.at[teachers:].add(gain)
+    saved_state = learner.saved_state(jax.tree.map(lambda part: part.mean(1), after))
     return VectorState(vectors, learner.start_block(saved_state, jnp.sum(vectors[teachers:] ** 2, axis=1) / program.N))
 
 

@@ -73,10 +73,8 @@ def find_wrong_slope(
     for low, high in list_smooth_intervals(kinks):
         margin = FINITE_DIFFERENCE_STEP + 1e-6 * (high - low)
         x = np.linspace(low + margin, high - margin, 101)
-        declared, by_differences = (
-            slope(x),
-            (g(x + FINITE_DIFFERENCE_STEP) - g(x - FINITE_DIFFERENCE_STEP)) / (2 * FINITE_DIFFERENCE_STEP),
-        )
+        declared = slope(x)
+        by_differences = (g(x + FINITE_DIFFERENCE_STEP) - g(x - FINITE_DIFFERENCE_STEP)) / (2 * FINITE_DIFFERENCE_STEP)
         wrong = abs(by_differences - declared) > DECLARED_SLOPE_TOL * (1 + abs(declared))
         if wrong.any():
             return float(x[wrong][0])
@@ -249,10 +247,8 @@ def _find_label_teacher_problem(teacher: LabelTeacher, u: np.ndarray) -> str | N
 
 def _find_log_derivative_problem(teacher: LabelTeacher) -> str | None:
     """Return the reason why the logarithmic derivatives of a user-defined teacher are inconsistent, or None."""
-    slope, bend = (
-        teacher.log_probability_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
-        teacher.log_probability_concavity(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES),
-    )
+    slope = teacher.log_probability_slope(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)
+    bend = teacher.log_probability_concavity(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)
     if np.any(
         np.abs(
             slope * teacher.right(TEST_FIELD_MEANS, TEST_FIELD_VARIANCES)

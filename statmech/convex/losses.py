@@ -558,10 +558,8 @@ def find_minimiser_interval(loss: Loss) -> ZeroLossInterval | None:
     >>> find_minimiser_interval(Hinge()).low, find_minimiser_interval(Hinge()).high, find_minimiser_interval(Logistic())
     (1.0, inf, None)
     """
-    low, high = (
-        _find_first_x_by_slope(loss, lambda slope: slope >= 0),
-        _find_first_x_by_slope(loss, lambda slope: slope > 0),
-    )
+    low = _find_first_x_by_slope(loss, lambda slope: slope >= 0)
+    high = _find_first_x_by_slope(loss, lambda slope: slope > 0)
     if low >= MAX_SEARCHED_MINIMISER / 2:
         return None
     return ZeroLossInterval(
@@ -743,10 +741,8 @@ def _bracket_roots(loss: Loss, h: np.ndarray, V: np.ndarray) -> tuple[np.ndarray
 def _list_bracketing_points(loss: Loss, h: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return the bracketing points of a loss (0, the kinks, the bends and h), each with its one-sided slopes."""
     smooth, kinks = np.array([0.0, *loss.bends]), np.array(loss.kinks)
-    slope, at_h = (
-        loss.slope(smooth),
-        np.clip(loss.slope(h), -MAX_FINITE_SLOPE, MAX_FINITE_SLOPE),
-    )
+    slope = loss.slope(smooth)
+    at_h = np.clip(loss.slope(h), -MAX_FINITE_SLOPE, MAX_FINITE_SLOPE)
     points = [*zip(smooth, slope, slope, strict=True), *zip(kinks, *loss.one_sided_slopes(kinks), strict=True)]
     return [*points, (h, at_h, at_h)]
 

@@ -283,10 +283,8 @@ def find_used_classes(scenario: AbstractScenario) -> set[type]:
     (True, False)
     """
     leaves = list(_iterate_leaves(vars(scenario)))
-    strings, registries = (
-        {leaf for leaf in leaves if isinstance(leaf, str)},
-        (*CLASS_REGISTRIES, *scenario.choices().values()),
-    )
+    strings = {leaf for leaf in leaves if isinstance(leaf, str)}
+    registries = (*CLASS_REGISTRIES, *scenario.choices().values())
     registered = (registry[string] for registry in registries for string in strings & registry.keys())
     return {type(scenario), *map(type, leaves), *registered}
 

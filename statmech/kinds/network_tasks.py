@@ -215,10 +215,8 @@ class NetworkTasks(TaskKeys, Network):
     @property
     def recorded_coordinates(self) -> dict[str, np.ndarray]:
         """Coordinates of times, tasks, and the units of the student network and of the teachers."""
-        students, units = (
-            np.arange(1, max(ensure_tuple(self.K)) + 1),
-            np.arange(1, self.tasks * max(ensure_tuple(self.M)) + 1),
-        )
+        students = np.arange(1, max(ensure_tuple(self.K)) + 1)
+        units = np.arange(1, self.tasks * max(ensure_tuple(self.M)) + 1)
         tasks = np.arange(1, self.tasks + 1)
         coordinates = {"task": tasks, "student": students, "other": students, "teacher_unit": units}
         return super(Network, self).recorded_coordinates | coordinates

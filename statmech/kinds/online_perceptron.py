@@ -360,10 +360,8 @@ class Scenario(OnlineStudent):
     def _compute_batched_fraction(self) -> float:
         """Return the fraction of a sweep of online perceptrons that can be batched in one call."""
         gram = [self.engine == "gram" and inputs.has_isotropic_normal_fields for inputs in ensure_tuple(self.inputs)]
-        few_students, constant = (
-            [K <= MAX_BATCHED_STUDENTS for K in ensure_tuple(self.K)],
-            [t0 is None for t0 in ensure_tuple(self.schedule)],
-        )
+        few_students = [K <= MAX_BATCHED_STUDENTS for K in ensure_tuple(self.K)]
+        constant = [t0 is None for t0 in ensure_tuple(self.schedule)]
         return float(np.mean(gram) * np.mean(few_students) * np.mean(constant))
 
     def _compute_step_slowdown(self) -> float:

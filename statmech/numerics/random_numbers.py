@@ -260,10 +260,8 @@ def _box_muller(radial: Array, angular: Array) -> Array:
 
     radius = jnp.sqrt(np.float32(-2) * jnp.log(_uniform_from_bits(radial)))
     v = 2 * _uniform_from_bits(angular) - 1
-    cosine, sine = (
-        radius * _evaluate_polynomial(COSINE_TAYLOR_COEFFICIENTS, v * v),
-        radius * v * _evaluate_polynomial(SINE_TAYLOR_COEFFICIENTS, v * v),
-    )
+    cosine = radius * _evaluate_polynomial(COSINE_TAYLOR_COEFFICIENTS, v * v)
+    sine = radius * v * _evaluate_polynomial(SINE_TAYLOR_COEFFICIENTS, v * v)
     cosine = jnp.where(angular & np.uint32(1), cosine, -cosine)  # low bits are free: `_uniform_from_bits` discards them
     swap = (angular & np.uint32(2)) > 0
     return jnp.concatenate([jnp.where(swap, sine, cosine), jnp.where(swap, cosine, sine)])

@@ -71,11 +71,9 @@ def find_zeros(function: Callable[..., Any], low: Array, high: Array, args: tupl
             x[active[done]], success[active[done]] = best[done], True
             is_open = ~(done | failed)
             active, arguments = active[is_open], [array[is_open] for array in arguments]
-            bracket, width, tolerance = (
-                Bracket(*(array[is_open] for array in bracket)),
-                width[is_open],
-                tolerance[is_open],
-            )
+            bracket = Bracket(*(array[is_open] for array in bracket))
+            width = width[is_open]
+            tolerance = tolerance[is_open]
             if not active.size:
                 break
             if step:
@@ -98,10 +96,8 @@ def _assess_brackets(bracket: Bracket) -> tuple[np.ndarray, ...]:
 
 def _choose_division_fractions(bracket: Bracket, min_fraction: np.ndarray) -> np.ndarray:
     """Return the next division of each bracket, by a parabola or bisection, at least `min_fraction` from its ends."""
-    xi, phi = (
-        (bracket.x1 - bracket.x2) / (bracket.x3 - bracket.x2),
-        (bracket.f1 - bracket.f2) / (bracket.f3 - bracket.f2),
-    )
+    xi = (bracket.x1 - bracket.x2) / (bracket.x3 - bracket.x2)
+    phi = (bracket.f1 - bracket.f2) / (bracket.f3 - bracket.f2)
     alpha = (bracket.x3 - bracket.x1) / (bracket.x2 - bracket.x1)
     parabola = bracket.f1 / (bracket.f1 - bracket.f2) * bracket.f3 / (bracket.f3 - bracket.f2)
     parabola = parabola - alpha * bracket.f1 / (bracket.f3 - bracket.f1) * bracket.f2 / (bracket.f2 - bracket.f3)

@@ -223,10 +223,8 @@ def _make_deviations_table(results: Results) -> Table:
     if results.either.sizes["seed"] < 2 and not predicted:
         return Table(DEVIATIONS_TITLE, (), (), verdict=SINGLE_SEED_MESSAGE)
     distance = comparison.distances(results)
-    deviation_rows, converged = (
-        list(comparison.iterate_deviation_rows(distance)),
-        comparison.count_converged_runs(results),
-    )
+    deviation_rows = list(comparison.iterate_deviation_rows(distance))
+    converged = comparison.count_converged_runs(results)
     judged = comparison.has_enough_seeds(distance) and not results.scenario.expected_deviation_reason
     limit = comparison.get_deviation_bound(distance) if judged else math.inf
     rows = [

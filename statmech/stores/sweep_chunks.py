@@ -97,10 +97,8 @@ def compute_chunk_lengths(scenario: AbstractScenario) -> tuple[int, ...]:
         * scenario.seeds_per_batch
     )
     seeds = min(MAX_SEEDS_PER_CHUNK, scenario.seeds, max(fitting, scenario.seeds_per_batch))
-    seconds, bytes_ = (
-        count_scenario_cores(scenario) * cost.seconds / cost.runs * seeds,
-        cost.dataset_bytes / cost.runs * seeds,
-    )
+    seconds = count_scenario_cores(scenario) * cost.seconds / cost.runs * seeds
+    bytes_ = cost.dataset_bytes / cost.runs * seeds
     cells = max(
         1,
         min(

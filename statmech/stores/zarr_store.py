@@ -239,10 +239,8 @@ def check_attribute_types(attrs: Mapping[str, Any]) -> None:
 
 
 def _add_done_coordinate(dataset: xr.Dataset) -> xr.Dataset:
-    finished, dataset = (
-        dataset[RUN_STATE_VARIABLE] == DONE_STATE,
-        dataset.drop_vars([RUN_STATE_VARIABLE, FINGERPRINT_VARIABLE], errors="ignore"),
-    )
+    finished = dataset[RUN_STATE_VARIABLE] == DONE_STATE
+    dataset = dataset.drop_vars([RUN_STATE_VARIABLE, FINGERPRINT_VARIABLE], errors="ignore")
     return dataset if finished.all() else dataset.assign_coords(done=finished)
 
 

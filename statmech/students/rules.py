@@ -473,10 +473,8 @@ class AdaTron(Rule):
         self, angles: tuple[Array, Array], mutual_angle: Array, lengths: tuple[Array, Array], flip: Array
     ) -> Array:
         total = angles[0] + angles[1]
-        right, flipped = (
-            _adatron_pair_integral(total, mutual_angle),
-            _adatron_pair_integral(2 * np.pi - total, mutual_angle),
-        )
+        right = _adatron_pair_integral(total, mutual_angle)
+        flipped = _adatron_pair_integral(2 * np.pi - total, mutual_angle)
         return ((1 - flip) * right + flip * flipped) / (2 * np.pi)
 
 
@@ -557,10 +555,8 @@ class Bayes(Rule):
         return s * rise / (1 + rise * xp.exp(xp.clip(excess, -MAX_LOG_ODDS, MAX_LOG_ODDS)))
 
     def bends(self, length: Array) -> tuple[Array, ...]:
-        width, flip_quantile = (
-            _posterior_deviation(length) / length,
-            normal_quantile(self.assumed_flip / (1 - self.assumed_flip)),
-        )
+        width = _posterior_deviation(length) / length
+        flip_quantile = normal_quantile(self.assumed_flip / (1 - self.assumed_flip))
         # kept finite: panels are differentiated with respect to the length
         doubt = get_array_module(flip_quantile).maximum(flip_quantile, -40.0)
         tail = (

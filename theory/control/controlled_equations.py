@@ -109,10 +109,8 @@ class SegmentValues(NamedTuple):
 
     def replace_controls(self, controls: Mapping[str, Array]) -> SegmentValues:
         """Return a copy of the values on a segment with the values of the controls inserted."""
-        fraction, replaced = (
-            controls.get(FIRST_TASK_FRACTION_CONTROL),
-            {name: value for name, value in controls.items() if name != FIRST_TASK_FRACTION_CONTROL},
-        )
+        fraction = controls.get(FIRST_TASK_FRACTION_CONTROL)
+        replaced = {name: value for name, value in controls.items() if name != FIRST_TASK_FRACTION_CONTROL}
         probabilities = self.task_probabilities if fraction is None else jnp.stack([fraction, 1 - fraction])
         return self._replace(task_probabilities=probabilities, **replaced)
 
@@ -270,10 +268,8 @@ def _get_rule_parameters(cell: OnlineCell) -> dict[str, Array]:
 
 def _get_controls_and_task_weights(cell: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the controls of a cell with several tasks, and the weights of the tasks in the controlled error."""
-    names, objectives = (
-        tuple(cell.optimal_keys) or DEFAULT_CONTROLS,
-        [options.objective for options in cell.optimal_keys.values()],
-    )
+    names = tuple(cell.optimal_keys) or DEFAULT_CONTROLS
+    objectives = [options.objective for options in cell.optimal_keys.values()]
     return names, tuple((objectives or [Objective()])[0].shares(cell.tasks).tolist())
 
 

@@ -190,10 +190,8 @@ def _find_turning_points(height: np.ndarray) -> list[tuple[int, int]]:
 
 def _refine_turning_point(teacher: Teacher, weights: WeightDistribution, index: int, sign: int) -> float:
     """Compute the logarithm of the precision at the turning point near this index of a scan of Bayes-optimal states."""
-    low, high = (
-        SCANNED_LOG_PRECISIONS[max(index - 1, 0)],
-        SCANNED_LOG_PRECISIONS[min(index + 1, len(SCANNED_LOG_PRECISIONS) - 1)],
-    )
+    low = SCANNED_LOG_PRECISIONS[max(index - 1, 0)]
+    high = SCANNED_LOG_PRECISIONS[min(index + 1, len(SCANNED_LOG_PRECISIONS) - 1)]
     for _ in range(6):
         points = np.linspace(low, high, 21)
         best = int(np.argmax(sign * _compute_stationary_line(teacher, weights, points).log_alpha))

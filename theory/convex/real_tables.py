@@ -223,10 +223,8 @@ class FreshEquations(ClusterEquations):
         """Solve the equations of the weights for fresh rows of a table under the penalty."""
         max_k = MAX_RELATIVE_PENALTY_K * self.hebb_lambda_scale
         k = np.minimum(lam / np.maximum(hats.V, lam / max_k), max_k)
-        logs, slope = (
-            self._compute_log_spectral_functions(np.log(k)),
-            differentiate_by_logs(self._compute_log_spectral_functions, np.log(k)[None])[:, 0],
-        )
+        logs = self._compute_log_spectral_functions(np.log(k))
+        slope = differentiate_by_logs(self._compute_log_spectral_functions, np.log(k)[None])[:, 0]
         log_lam = np.log(lam)
         log_m = np.log(hats.m) + logs[1] - log_lam
         of_q, of_m = np.exp(logs[2]) * hats.q / lam**2, np.exp(logs[3]) * (hats.m / lam) ** 2
@@ -272,11 +270,9 @@ class FreshEquations(ClusterEquations):
         resolvent = table.resolvent
         z = resolvent.sample_penalty(k)
         s, square = resolvent.eigenvalues[:, None], table.mean_difference_squares[:, None]
-        df, slope, per_k = (
-            resolvent.effective_directions(z),
-            resolvent.effective_directions_slope(z),
-            1 / resolvent.population_penalty_slope(z),
-        )
+        df = resolvent.effective_directions(z)
+        slope = resolvent.effective_directions_slope(z)
+        per_k = 1 / resolvent.population_penalty_slope(z)
         left = resolvent.remaining_degrees(z)
         once = np.sum(square / (s + z), axis=0) + table.mean_difference_residual / z
         twice = np.sum(square / (s + z) ** 2, axis=0) + table.mean_difference_residual / z**2
@@ -648,11 +644,9 @@ class TableRowErrorPredictor(RowErrorPredictor):
         Directions without variance form one mode.
         """
         table, n, N = self.class_decomposition, len(self.table.Z), self.table.N
-        s, squares, fractions = (
-            table.resolvent.eigenvalues,
-            table.mean_difference_squares,
-            np.full(len(table.mean_difference_squares), 1 / N),
-        )
+        s = table.resolvent.eigenvalues
+        squares = table.mean_difference_squares
+        fractions = np.full(len(table.mean_difference_squares), 1 / N)
         if num_flat := N - len(s):
             last = ((s, 0), (squares, table.mean_difference_residual), (fractions, num_flat / N))
             s, squares, fractions = (np.append(array, value) for array, value in last)

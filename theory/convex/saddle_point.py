@@ -245,10 +245,8 @@ def follow_solution(
     """
     x, residual, tangent = (np.array(part) for part in solution)
     distance = np.abs(end.log_lam - begin.log_lam)
-    progress, step = (
-        np.zeros(len(alpha)),
-        np.minimum(1.0, FIRST_LOG_LAMBDA_STEP / np.maximum(distance, FIRST_LOG_LAMBDA_STEP)),
-    )
+    progress = np.zeros(len(alpha))
+    step = np.minimum(1.0, FIRST_LOG_LAMBDA_STEP / np.maximum(distance, FIRST_LOG_LAMBDA_STEP))
     progress[(distance == 0) & (end.l1_fraction == begin.l1_fraction)] = 1.0
     failed = ~(residual <= max(SOLUTION_RESIDUAL_TOL, residual_tol))
     while len(active := np.flatnonzero((progress < 1) & ~failed)):

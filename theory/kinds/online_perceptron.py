@@ -143,10 +143,8 @@ def _solve_with_corrections(
 
     solutions = _solve_distinct_cells(solve_with_fluctuations, cells, times)
     students = [cell_students for cell_students, _ in solutions]
-    student_corrections, pair_corrections = (
-        _compute_student_corrections(cells, solutions),
-        _compute_pair_corrections(cells, students, times),
-    )
+    student_corrections = _compute_student_corrections(cells, solutions)
+    pair_corrections = _compute_pair_corrections(cells, students, times)
     for index, values in enumerate(_compute_variables(cells, students, gram)):
         yield (
             values
@@ -306,11 +304,9 @@ def _get_equal_student_variables(K: int, students: Students, gram: bool) -> dict
 
     One student represents all K, and arrays may have any leading axes.
     """
-    theta, length, c = (
-        student_geometry.angle_from_versine(students.y)[..., 0],
-        np.exp(students.log_length[..., 0]),
-        students.c[..., 0],
-    )
+    theta = student_geometry.angle_from_versine(students.y)[..., 0]
+    length = np.exp(students.log_length[..., 0])
+    c = students.c[..., 0]
     q = np.cos(student_geometry.angle_between_students(theta, theta, c)) if K > 1 else np.full(theta.shape, np.nan)
     student_arrays = {"R": 1 - students.y[..., 0], "q": q, "length": length, "eps_g": theta / np.pi}
     values = {name: np.repeat(value[..., None], K, axis=-1) for name, value in student_arrays.items()}

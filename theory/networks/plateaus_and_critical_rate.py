@@ -169,11 +169,9 @@ class SymmetricSolution(NamedTuple):
 
 def _solve_to_plateau(cell: NetworkCell) -> SymmetricSolution:
     """Integrate a symmetric solution until it reaches the plateau, where the growth rate is constant."""
-    equations, start, last = (
-        make_network_solver_options(cell),
-        pack_units(cell.units)[SYMMETRIC_SELECTION_INDICES, None],
-        FIRST_PLATEAU_TIME / cell.eta,
-    )
+    equations = make_network_solver_options(cell)
+    start = pack_units(cell.units)[SYMMETRIC_SELECTION_INDICES, None]
+    last = FIRST_PLATEAU_TIME / cell.eta
     setting = make_network_setting([cell])
     for _ in range(MAX_PLATEAU_TIME_DOUBLINGS):
         times = last * np.linspace(0.0, 1.0, NUM_TIMES_TO_PLATEAU) ** 3

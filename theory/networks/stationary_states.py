@@ -234,10 +234,8 @@ def _follow_growing_noise(cell: NetworkCell, partner: np.ndarray) -> StudentUnit
     """Continue the stationary state of a network from zero noise to the noise of the cell."""
     J = np.zeros((cell.K, cell.M))  # coefficients of student units in terms of teacher units
     J[partner, np.arange(cell.M)] = 1.0
-    units, orbit = (
-        StudentUnits(J @ cell.T, J @ cell.T @ J.T, _get_learnt_second_layer(cell)),
-        _find_entry_orbits(cell, partner),
-    )
+    units = StudentUnits(J @ cell.T, J @ cell.T @ J.T, _get_learnt_second_layer(cell))
+    orbit = _find_entry_orbits(cell, partner)
     fraction, step = 0.0, 1.0
     while fraction < 1.0 and cell.noise > 0:
         target = min(1.0, fraction + step)

@@ -88,10 +88,8 @@ def _solve_panel_slopes(coefficients: CoefficientFunction, panels: list[tuple[fl
     The functions are arrays (nodes, n, n + 1), and their last column is the constant term.
     """
     begin, end = np.asarray(panels).T
-    t, to = (
-        begin[:, None] + (end - begin)[:, None] * get_legendre_rule(NODES)[0],
-        _make_integration_weights(get_legendre_rule(NODES)[0]),
-    )
+    t = begin[:, None] + (end - begin)[:, None] * get_legendre_rule(NODES)[0]
+    to = _make_integration_weights(get_legendre_rule(NODES)[0])
     M, d = (part.reshape(*t.shape, *part.shape[1:]) for part in coefficients(t.reshape(-1)))
     size = d.shape[-1]
     right_side = np.concatenate([M, d[..., None]], axis=-1).reshape(len(panels), -1, size + 1)

@@ -600,10 +600,8 @@ def _make_absolute_tolerances(equations: ModeEquations, last_time: float) -> np.
     """Return absolute tolerances (n,) of all modes that keep small angles accurate until the last time."""
     min_angle = 1 / (1 + last_time)
     start = equations.start
-    delta, perpendicular = (
-        np.full(start.delta.shape, min_angle),
-        np.broadcast_to(min_angle**2 * equations.share, start.delta.shape),
-    )
+    delta = np.full(start.delta.shape, min_angle)
+    perpendicular = np.broadcast_to(min_angle**2 * equations.share, start.delta.shape)
     pair_products = np.broadcast_to(min_angle**2 * equations.share, start.pair_products.shape)
     return ATOL * np.concatenate(
         [np.ones(2 * equations.students), *map(np.ravel, (delta, perpendicular, pair_products))]

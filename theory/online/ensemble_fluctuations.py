@@ -370,10 +370,8 @@ def _compute_pair_rates(cell: OnlineCell, states: EqualStudentStates) -> PairRat
     )
     slope, bend = (CoordinatePairs(*np.moveaxis(part, 1, 0)) for part in (slopes, bends))
     by_l, by_theta, by_c, by_eta = slope.l1_l1, slope.theta1_theta1, slope.c_c, slope.eta_eta  # first coordinate varies
-    same_student, two_students = (
-        (bend.l1_l1, bend.l1_theta1, bend.theta1_theta1),
-        (bend.l1_l2, bend.l1_theta2, bend.theta1_theta2),
-    )
+    same_student = (bend.l1_l1, bend.l1_theta1, bend.theta1_theta1)
+    two_students = (bend.l1_l2, bend.l1_theta2, bend.theta1_theta2)
     return PairRates(
         F=F[:, 0, :2],
         F_c=F[:, 0, 2],

@@ -309,10 +309,8 @@ def compute_rates(
     learning_probability
         Probability that a student learns an example, independently of the others. None if all learn every example.
     """
-    theta, length = (
-        angle_from_versine(students.y),
-        jnp.exp(jnp.clip(students.log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)),
-    )
+    theta = angle_from_versine(students.y)
+    length = jnp.exp(jnp.clip(students.log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP))
     # without this barrier each of the three rates would recompute both, which doubles the time
     theta, length = jax.lax.optimization_barrier((theta, length))
     single = compute_rule_averages(rule, use_closed_forms, theta, length, flip)
@@ -486,10 +484,8 @@ def _compute_student_rates(
     """Return the time derivative of the students' order parameters in one batch element."""
 
     def make_rule_rates(family: RealParameterFamily) -> Callable[[Students], Students]:
-        rule, changes = (
-            _make_current_rule(equations, family, setting),
-            setting.changes if equations.is_time_dependent else None,
-        )
+        rule = _make_current_rule(equations, family, setting)
+        changes = setting.changes if equations.is_time_dependent else None
         learning_probability = setting.learning_probability if equations.has_own_examples else None
         return lambda students: compute_rates(
             rule, equations.use_closed_forms, students, setting.flip, changes, equations.has_pairs, learning_probability
@@ -537,10 +533,8 @@ def _compute_fluctuation_rates(
     Nodes are mapped outside of the batch, so that the batch is the last axis of all arrays: this is several times
     faster.
     """
-    length, over_batch = (
-        jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP)),
-        partial(jax.vmap, in_axes=-1, out_axes=-1),
-    )
+    length = jnp.exp(jnp.clip(log_length, -LOG_LENGTH_CLIP, LOG_LENGTH_CLIP))
+    over_batch = partial(jax.vmap, in_axes=-1, out_axes=-1)
 
     def current_changes(setting: StudentRateArguments) -> TimeDependence | None:
         return setting.changes if equations.is_time_dependent else None
@@ -611,10 +605,8 @@ def _solve_in_pieces(
 ) -> list[tuple[Students, StudentFluctuations]]:
     """Solve the equations of students piece by piece, between the edges of their functions of time."""
     t, edges = np.asarray(list(times), float), [cell.edges for cell in cells]
-    starts, solutions = (
-        _make_initial_states(cells, with_fluctuations),
-        dict[int, tuple[Students, StudentFluctuations]](),
-    )
+    starts = _make_initial_states(cells, with_fluctuations)
+    solutions = dict[int, tuple[Students, StudentFluctuations]]()
     if not any(edges):
         return _solve_by_program(cells, t, starts, with_fluctuations)
     for common_edges in dict.fromkeys(edges):
@@ -726,11 +718,9 @@ def _stack_initial_value_problems(
         name: np.asarray([getattr(problem.cell.rule, name, 1.0) for problem in problems], float) for name in names
     }
     start = Students(*(np.stack(part, axis=-1) for part in zip(*(problem.start for problem in problems), strict=True)))
-    rule, flip, learning_probability = (
-        np.asarray([problem.rule_index for problem in problems]),
-        np.asarray([problem.cell.flip for problem in problems], float),
-        np.asarray([problem.cell.learning_probability for problem in problems], float),
-    )
+    rule = np.asarray([problem.rule_index for problem in problems])
+    flip = np.asarray([problem.cell.flip for problem in problems], float)
+    learning_probability = np.asarray([problem.cell.learning_probability for problem in problems], float)
     changes = jax.tree.map(
         lambda *values: np.stack(values, axis=-1), *(problem.cell.time_dependence for problem in problems)
     )

@@ -622,11 +622,9 @@ def _compute_parabola_weights(bound: np.ndarray, flip: float) -> np.ndarray:
 
 def _combine_averages(common: CommonFields, theta: float, c: float) -> UpdateProducts:
     """Combine the conditional averages of one student's update into the averages of products."""
-    G, student, pair = (
-        _compute_second_moments(common, c),
-        _make_student_update_vectors(common, theta),
-        _make_cosine_update_matrix(c),
-    )
+    G = _compute_second_moments(common, c)
+    student = _make_student_update_vectors(common, theta)
+    pair = _make_cosine_update_matrix(c)
     mu = G[..., 0]
     B_mu, GB = mu @ pair, G @ pair
     a, c12 = dot_last_axis(student, mu[..., None, :]), dot_last_axis(mu, B_mu)

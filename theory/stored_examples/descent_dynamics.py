@@ -188,10 +188,8 @@ def _find_new_direction(known_rows: RowTable, row: np.ndarray) -> np.ndarray | N
 
     The result is None if the row is a linear combination of known rows.
     """
-    rest, min_norm = (
-        known_rows.get_free_row(),
-        NEW_DIRECTION_NORM_TOL[known_rows.buffer.dtype.name] * float(np.sqrt(row @ row / len(row))),
-    )
+    rest = known_rows.get_free_row()
+    min_norm = NEW_DIRECTION_NORM_TOL[known_rows.buffer.dtype.name] * float(np.sqrt(row @ row / len(row)))
     norm = known_rows.project_out(row, rest, min_norm)
     if not norm > min_norm:
         return None
