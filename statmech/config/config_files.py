@@ -148,8 +148,8 @@ def _describe_missing_config(path: Path) -> str:
         return "no such file, nor a folder of results"
     from statmech.config.shipped_configs import find_configs_by_topic  # imported late: reads every shipped config
 
-    word, configs = find_configs_by_topic(path.stem)
-    topic = f'Configs about "{word}": {", ".join(configs)}. ' if configs else ""
+    term, configs = find_configs_by_topic(path.stem)
+    topic = f'Configs about "{term}": {", ".join(configs)}. ' if configs else ""
     listing = f"{topic}`statmech configs` lists {'all' if configs else 'them'}"
     return f"no such file, and {format_unknown_name(path.stem, 'a shipped config', list_shipped_configs(), listing)}"
 

@@ -33,7 +33,7 @@ QUESTIONS = (  # in the order of `statmech configs` and of the gallery
     "How many features does a decision need?",
     "Can a perceptron be read?",
 )
-MIN_WORD_SIMILARITY = 0.8  # ratio of difflib; "losses" must find "loss", but "foo" not "floor"
+MIN_TERM_SIMILARITY = 0.8  # ratio of difflib; "losses" must find "loss", but "foo" not "floor"
 MAX_SUGGESTED_CONFIGS = 4
 
 
@@ -80,12 +80,12 @@ def find_configs_by_topic(topic: str) -> tuple[str, list[str]]:
     >>> find_configs_by_topic("tassk"), find_configs_by_topic("nonsense")
     (('task', ['forgetting', 'optimal_protocol', 'replay']), ('', []))
     """
-    words_by_config = {
+    terms_by_config = {
         name: re.findall(r"[a-z]+", f"{name} {config.figure.title} {config.figure.question}".lower().replace("_", " "))
         for name, config in read_shipped_configs().items()
     }
-    known_words = [*dict.fromkeys(chain.from_iterable(words_by_config.values()))]
-    similar = [get_close_matches(name.lower(), known_words, 1, MIN_WORD_SIMILARITY) for name in list_synonyms(topic)]
-    word = next(chain.from_iterable(similar), "")
-    configs = [name for name, words in words_by_config.items() if word in words]
-    return word, sorted(configs, key=lambda name: -words_by_config[name].count(word))[:MAX_SUGGESTED_CONFIGS]
+    known_terms = [*dict.fromkeys(chain.from_iterable(terms_by_config.values()))]
+    similar = [get_close_matches(name.lower(), known_terms, 1, MIN_TERM_SIMILARITY) for name in list_synonyms(topic)]
+    term = next(chain.from_iterable(similar), "")
+    configs = [name for name, terms in terms_by_config.items() if term in terms]
+    return term, sorted(configs, key=lambda name: -terms_by_config[name].count(term))[:MAX_SUGGESTED_CONFIGS]
