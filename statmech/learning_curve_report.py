@@ -19,7 +19,6 @@ STEEP_CURVE_DRIFT_THRESHOLD = -0.3
 # error relative to always predicting the more frequent label
 USELESS_LEARNER_ERROR_RATIO, WEAK_LEARNER_ERROR_RATIO = 0.95, 0.9
 MIN_RELIABLE_ROWS_PER_COLUMN = 10  # with fewer rows per column, theory alone is noisy
-MIN_EXTRAPOLATION_ROW_RATIO = 2  # rows per column required to predict errors beyond the table's rows
 PENALTY_JUMP_FACTOR = 10  # between neighbouring sizes: the error hardly depends on the penalty
 PENALTY_EDGE_FACTOR = 1.01  # factor: a best penalty this close to the ends of the tried penalties is at the edge
 

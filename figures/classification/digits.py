@@ -96,10 +96,9 @@ def _draw_errors_against_features(ax: Axes, cells: Any, features_variable: str, 
 
 
 DRAWN_EXAMPLES_PER_CLASS = 2  # separately for easy and for hard examples
-IMAGE_COLUMNS, IMAGE_SPACING = (
-    2 * DRAWN_EXAMPLES_PER_CLASS,
-    (1.12, 1.3),
-)  # two classes; horizontal and vertical steps between images
+# two classes; horizontal and vertical steps between images
+IMAGE_COLUMNS = 2 * DRAWN_EXAMPLES_PER_CLASS
+IMAGE_SPACING = (1.12, 1.3)
 DIGITS_ATTENTION_NOTE = (
     "easy: stopped early; hard: never stopped; digits at the levels: class decided there; below the digits: number of "
     "pixels evaluated; on grey: not evaluated"

@@ -107,10 +107,9 @@ def _draw_best_penalty_curve(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -
 
 
 WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)
-WIDTH_LINE_POINTS, WIDTH_PEAK_FACTORS = (
-    121,
-    10 ** np.linspace(-0.1, 0.1, 61),
-)  # grid over all widths, and factors around the peak
+# grid over all widths, and factors around the peak
+WIDTH_LINE_POINTS = 121
+WIDTH_PEAK_FACTORS = 10 ** np.linspace(-0.1, 0.1, 61)
 MIN_DRAWN_LOSS = 1e-12  # smaller training losses are rounding errors
 PENALTY_NOTE = (
     r"$\lambda$: penalty; $D$: latent variables; $N$: random features; $P$: examples; off the lines: finite $D$; "

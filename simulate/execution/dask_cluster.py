@@ -48,10 +48,9 @@ from statmech.stores.store_status import StoreLog
 from statmech.stores.sweep_chunks import FAILED_STATE, Chunk, SweepStore, make_missing_values
 from statmech.stores.zarr_store import describe_changed_inputs
 
-ACTIVE_WORKER_SECONDS, QUEUE_SECONDS = (
-    300.0,
-    86400.0,
-)  # longest time without an active worker: on running clusters, and with queued jobs
+# longest time without an active worker: on running clusters, and with queued jobs
+ACTIVE_WORKER_SECONDS = 300.0
+QUEUE_SECONDS = 86400.0
 MAX_CLUSTER_FILE_BYTES = 1_000_000
 ANSWER_TIMEOUT_SECONDS, POLL_SECONDS = 8.0, 2.0
 SLOW_OPERATION_TIMEOUT_SECONDS = 60.0  # to start a cluster, ask SLURM, or get a result from a busy machine

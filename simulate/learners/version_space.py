@@ -52,10 +52,9 @@ def sweep_coordinates(walk: ChainState, key: jax.Array, columns: jax.Array) -> C
     def draw(j: jax.Array, state: ChainState) -> ChainState:
         w, fields, length2 = state
         column, old_value = columns[j], w[j]
-        steepest, flattest = (
-            vectorised_max(column / fields),
-            vectorised_min(column / fields),
-        )  # changing the coordinate by -1 / ratio makes a field vanish
+        # changing the coordinate by -1 / ratio makes a field vanish
+        steepest = vectorised_max(column / fields)
+        flattest = vectorised_min(column / fields)
         low = jnp.where(steepest > 0, -1 / steepest, -jnp.inf)
         high = jnp.where(flattest < 0, -1 / flattest, jnp.inf)
         ball = jnp.sqrt(jnp.maximum(1 - (length2 - old_value**2), 0.0))

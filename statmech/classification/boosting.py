@@ -28,10 +28,9 @@ from statmech.keys.sweep_grid import Cell, IntegerOrAxis, NameOrAxis, NumberOrAx
 from statmech.keys.variables import Variable
 from statmech.parameters.parameter_fields import parameter
 
-MAX_TEACHER_CONJUNCTIONS, MAX_STORED_EXAMPLES = (
-    10**6,
-    10**12,
-)  # larger values must be typos; `MAX_STORED_EXAMPLES` also limits `cap` and `tests`
+# larger values must be typos; `MAX_STORED_EXAMPLES` also limits `cap` and `tests`
+MAX_TEACHER_CONJUNCTIONS = 10**6
+MAX_STORED_EXAMPLES = 10**12
 BOOSTING_VARIABLES = {
     "stages": Variable((), "boosting stages, until all examples are classified correctly", "stages", bound="above"),
     "eps_g": Variable((), "generalization error", r"$\epsilon_g$", bound="above"),

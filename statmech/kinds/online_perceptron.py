@@ -110,10 +110,9 @@ GROUPS_SLOWDOWN, GROUPS_BATCH = 1.25, 32  # factor per group of equal variance; 
 DRIFT_SLOWDOWN, DECAY_SLOWDOWN = 2.5, 1.3  # measured: 1.9 to 3.1 with drift, 1.0 to 1.3 with decay or a schedule alone
 # overhead per parameter combination when many share one call; more students than the maximum are not batched
 COMBINATION_SECONDS, MAX_BATCHED_STUDENTS = 4e-5, 3
-EXACT_VOTE_SECONDS, VOTE_SECONDS_PER_CIRCLE = (
-    1e-5,
-    1e-7,
-)  # one majority vote: in total if exact, otherwise per test circle and student
+# one majority vote: in total if exact, otherwise per test circle and student
+EXACT_VOTE_SECONDS = 1e-5
+VOTE_SECONDS_PER_CIRCLE = 1e-7
 
 
 class Scenario(OnlineStudent):

@@ -44,10 +44,9 @@ from statmech.parameters.parameter_fields import get_real_parameter_family
 from statmech.parameters.task_protocols import ProtocolPieces
 from statmech.students.student_geometry import factorise_gram
 
-TASK_STEP_SECONDS, TASK_STEP_SECONDS_PER_EXAMPLE = (
-    1.5e-7,
-    2e-8,
-)  # on one core; the second for each further example in a batch
+# on one core; the second for each further example in a batch
+TASK_STEP_SECONDS = 1.5e-7
+TASK_STEP_SECONDS_PER_EXAMPLE = 2e-8
 TRUTH_ROUNDING_TOL = 1e-12  # relative to the largest squared cosine
 TruthCosineAxis = Annotated[
     NumberOrAxis,

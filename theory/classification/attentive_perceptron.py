@@ -73,10 +73,9 @@ ATTENTION_ODE_REL_TOL = 1e-9
 # for `compute_evaluated_fraction`
 EVALUATED_FRACTION_PANEL_EDGES = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])
 EVALUATED_FRACTION_PANEL_NODES = 16  # for an accuracy of 1e-10
-MIN_FREQUENCY, MAX_FREQUENCY = (
-    1e-2,
-    1e8,
-)  # the integrand of `compute_overshoot` is constant below and negligible above these frequencies
+# the integrand of `compute_overshoot` is constant below and negligible above these frequencies
+MIN_FREQUENCY = 1e-2
+MAX_FREQUENCY = 1e8
 SOURCE = "order-parameter equations, N -> infinity at given chunk / N and memory / N"
 LINE_POINTS = 60  # style: ok
 

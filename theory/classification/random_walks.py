@@ -268,11 +268,10 @@ def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[st
 
 def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
     """Return the variables of a cell's walks, for sums of variance 1."""
-    tau, drift, theta = (
-        cell.tau,
-        cell.mean - cell.boundary_rise,
-        cell.theta - cell.boundary_rise,
-    )  # relative to the level
+    # relative to the level
+    tau = cell.tau
+    drift = cell.mean - cell.boundary_rise
+    theta = cell.theta - cell.boundary_rise
     decided = _compute_decision(cell)
     return {
         "decision_error": np.asarray(decided.error),

@@ -81,19 +81,17 @@ from theory.online import order_parameter_equations as online_equations
 from theory.online import several_tasks as online_tasks
 from theory.online.student_states import make_initial_students
 
-LOG_ANGLE_PANEL_WIDTH, NODES_PER_LOG_ANGLE_PANEL = (
-    0.25,
-    16,
-)  # width in u, and nodes per panel: the integral is exact to rounding
+# width in u, and nodes per panel: the integral is exact to rounding
+LOG_ANGLE_PANEL_WIDTH = 0.25
+NODES_PER_LOG_ANGLE_PANEL = 16
 MIN_TABULATED_ANGLE = 1e-14
 MAX_ANGLE_NEWTON_STEPS = 40  # three or four suffice in practice
 LENGTH_POWER_TEST_LENGTHS = 0.25, 0.5, 1.0, 2.0
 LENGTH_POWER_TEST_STABILITIES = np.linspace(-3.0, 3.0, 13)
-NUM_EQUAL_TIME_PANELS, NUM_GEOMETRIC_TIME_EDGES, NODES_PER_TIME_PANEL = (
-    50,
-    40,
-    4,
-)  # equal panels, geometric edges, and nodes per panel of a time average
+# equal panels, geometric edges, and nodes per panel of a time average
+NUM_EQUAL_TIME_PANELS = 50
+NUM_GEOMETRIC_TIME_EDGES = 40
+NODES_PER_TIME_PANEL = 4
 FIRST_TIME_PANEL_FRACTION = 1e-4  # relative to the averaging time
 C = TypeVar("C")
 MIN_LEARNING_RATE, MAX_LEARNING_RATE = 1e-3, 30.0
@@ -103,11 +101,10 @@ FRACTION_CONTROL_UPPER_BOUNDS = {
 }  # upper bounds of controls that are fractions
 CONSTANT_CONTROL_GRID_POINTS = 16  # grid points of a single control; two controls have half the points each
 CONSTANT_CONTROL_TOL = 1e-7  # absolute, for a fraction or for the logarithm of a learning rate
-FIRST_SEGMENT_FRACTION, SEGMENT_LENGTH_RATIO, POINTS = (
-    1e-3,
-    2.0,
-    8,
-)  # smooth controls: first edge, ratio of successive edges, values per segment
+# smooth controls: first edge, ratio of successive edges, values per segment
+FIRST_SEGMENT_FRACTION = 1e-3
+SEGMENT_LENGTH_RATIO = 2.0
+POINTS = 8
 INTEGRATOR_STEPS_LAST_SEGMENT = 40  # integrator steps
 MAX_LEARNING_RATE_AT_ZERO_R = 100.0  # at t = 0: fixes the free scale of a student that starts at R = 0
 TIME_AND_ERROR_EQUALITY_RTOL = 1e-9  # relative, for times and for errors

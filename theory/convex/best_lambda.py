@@ -40,14 +40,12 @@ if TYPE_CHECKING:
 
 MAX_SEARCHED_LAMBDA, MIN_SEARCHED_LAMBDA = 1e6, 1e-10  # search range for the best lambda
 MAX_SCANNED_L1_STRENGTH_RATIO = 16.0  # relative to the strength from `estimate_moderate_l1_log_lambda`
-LOG_LAMBDA_SCAN_STEP, L1_LOG_LAMBDA_SCAN_STEP = (
-    np.log(6.0),
-    np.log(2.0),
-)  # fine enough for the hinge loss, whose minimum spans a factor of 10 in lambda
-FLAT_SLOPE_TOL, L1_FLAT_SLOPE_TOL = (
-    1e-11,
-    1e-9,
-)  # smaller slopes count as 0: the error of the hinge loss is flat at small and large lambda
+# fine enough for the hinge loss, whose minimum spans a factor of 10 in lambda
+LOG_LAMBDA_SCAN_STEP = np.log(6.0)
+L1_LOG_LAMBDA_SCAN_STEP = np.log(2.0)
+# smaller slopes count as 0: the error of the hinge loss is flat at small and large lambda
+FLAT_SLOPE_TOL = 1e-11
+L1_FLAT_SLOPE_TOL = 1e-9
 EQUAL_ERROR_TOL = 1e-9  # closer generalization errors count as equal
 LOG_LAMBDA_TOL = 1e-6  # smallest step of the search, which leaves an error below 1e-10
 LAMBDA_INTERPOLATION_DEGREE = 12  # degree of the Chebyshev polynomial in ln alpha

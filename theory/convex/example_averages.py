@@ -55,10 +55,9 @@ NODES_PER_LOSS_PANEL = 12  # fewer than for averages, which have squares and pro
 QUADRATURE_SLOPE_RISE_REL_TOL = (
     1e-10  # relative to the smaller end slope, since V times a decaying slope is not small at large V
 )
-PANEL_SLOPE_FLOOR, SLOPE_ROUNDING_ERROR = (
-    1e-9,
-    1e-15,
-)  # absolute, and relative to the larger slope
+# absolute, and relative to the larger slope
+PANEL_SLOPE_FLOOR = 1e-9
+SLOPE_ROUNDING_ERROR = 1e-15
 MIN_PANEL_WIDTH = 1e-9  # stops the bisection at bends that the loss does not declare
 NODES_PER_FIELD_PANEL = 20
 FINE_GAUSSIAN_PANEL_EDGES = np.array(

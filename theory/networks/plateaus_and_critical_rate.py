@@ -79,14 +79,12 @@ from theory.numerics.batch_integration import integrate, pad_times
 NODES_PER_UNIT_FIELD = 16  # 24 nodes change c by only 7e-4
 SPECIALISATION_DIFFERENCE_STEP = 1e-5  # for the growth rate of u
 NUM_TIMES_TO_PLATEAU = 201  # spaced more densely at early times
-FIRST_PLATEAU_TIME, MAX_PLATEAU_TIME_DOUBLINGS = (
-    300.0,
-    8,
-)  # in units of 1/eta; doubled until the solution is on the plateau
-GROWTH_RATE_TOL, MIN_NOISE_WEIGHT = (
-    1e-9,
-    1e-10,
-)  # relative change of a between late times, and relative contribution to V
+# in units of 1/eta; doubled until the solution is on the plateau
+FIRST_PLATEAU_TIME = 300.0
+MAX_PLATEAU_TIME_DOUBLINGS = 8
+# relative change of a between late times, and relative contribution to V
+GROWTH_RATE_TOL = 1e-9
+MIN_NOISE_WEIGHT = 1e-10
 INITIAL_SPECIALISATION_U = 1e-6  # smaller u grow linearly
 SYMMETRIC_EXPANSION_INDICES = np.array([0, 0, 0, 0, 1, 2, 1, 3, 3])  # expands (R, Q, C, v) to the rows of the state
 SYMMETRIC_SELECTION_INDICES = np.array([0, 4, 5, 7])  # selects (R, Q, C, v) from the rows of the state

@@ -113,14 +113,12 @@ from statmech.numerics.gaussian import (
 )
 from statmech.students.rules import Rule
 
-NUM_STEP_FUNCTION_NODES, NUM_SIGMOID_REMAINDER_NODES = (
-    5,
-    10,
-)  # relative errors up to 4e-10 for linear rules
-LABEL_SIGMOID_CUTOFF, STABILITY_CUTOFF = (
-    8.5,
-    9.5,
-)  # in widths of the label sigmoid, and in standard deviations of the stability
+# relative errors up to 4e-10 for linear rules
+NUM_STEP_FUNCTION_NODES = 5
+NUM_SIGMOID_REMAINDER_NODES = 10
+# in widths of the label sigmoid, and in standard deviations of the stability
+LABEL_SIGMOID_CUTOFF = 8.5
+STABILITY_CUTOFF = 9.5
 ArrayPair = tuple[Array, Array]
 UPDATE_PRODUCT_NODES = 24  # per panel
 # exponents of tau and z

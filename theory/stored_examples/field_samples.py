@@ -409,10 +409,9 @@ def _compute_column_permutation(replica: int, size: int, column: int) -> np.ndar
 @lru_cache(maxsize=1024)
 def _scramble_sobol_generators(replica: int, size: int, block: int) -> np.ndarray:
     """Scramble the generators (k, columns) of a block of columns. The last row of the result is the shift."""
-    count, first = (
-        size.bit_length() - 1,
-        SCRAMBLED_COLUMNS_PER_BLOCK * (block % (NUM_SCIPY_SOBOL_COLUMNS // SCRAMBLED_COLUMNS_PER_BLOCK)),
-    )  # further blocks reuse columns with other scrambles
+    # further blocks reuse columns with other scrambles
+    count = size.bit_length() - 1
+    first = SCRAMBLED_COLUMNS_PER_BLOCK * (block % (NUM_SCIPY_SOBOL_COLUMNS // SCRAMBLED_COLUMNS_PER_BLOCK))
     columns = min(1 << (first + SCRAMBLED_COLUMNS_PER_BLOCK - 1).bit_length(), NUM_SCIPY_SOBOL_COLUMNS)
     plain = get_sobol_generators(columns)[:count, first : first + SCRAMBLED_COLUMNS_PER_BLOCK] >> (
         NUM_BINARY_DIGITS - count

@@ -50,10 +50,9 @@ from statmech.runtime.compiled_programs import compile_loop
 
 MIN_BLOCK_RADIUS_RATIO = 2.0  # radius of a block over the distance moved in the previous epoch
 MAX_BLOCK_EXAMPLE_FRACTION = 0.7  # blocks with a larger fraction of the examples save no time
-MIN_BLOCK_EPOCHS, LONG_BLOCK_EPOCHS = (
-    2,
-    16,
-)  # shorter blocks double the radius, longer blocks halve it
+# shorter blocks double the radius, longer blocks halve it
+MIN_BLOCK_EPOCHS = 2
+LONG_BLOCK_EPOCHS = 16
 FIELDS_PER_SIMD_COMPARISON = 4  # fields compared at a time, so that the compiler vectorises the loop
 MIN_BLOCK_UPDATES, MAX_BLOCK_UPDATES = 16, 2**17
 MAX_FULL_GRAM_CANDIDATES = 256  # with more candidates, Gram matrix rows are computed on demand
