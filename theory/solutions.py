@@ -346,17 +346,17 @@ def _shift_to_solved_values(lines: xr.Dataset, own_theory: xr.Dataset, axis: str
     positions on other axes where nothing is solved, the samples of the lines stay.
     """
     ignored = {dim: 0 for dim in own_theory.dims if dim not in lines.dims}
-    solved = own_theory.isel(ignored, drop=True)
-    if solved.sizes.get(axis, 1) < 2:
+    own_values = own_theory.isel(ignored, drop=True)
+    if own_values.sizes.get(axis, 1) < 2:
         return lines
-    same = np.isclose(lines[axis].values[:, None], solved[axis].values).any(1)  # equal but for rounding
-    lines = lines.interp({axis: np.union1d(lines[axis][~same], solved[axis])})
-    x_in_range = lines[axis].clip(solved[axis].min(), solved[axis].max())
-    positions = {dim: lines[dim] for dim in lines.dims if dim != axis and dim in solved.indexes}
+    same = np.isclose(lines[axis].values[:, None], own_values[axis].values).any(1)  # equal but for rounding
+    lines = lines.interp({axis: np.union1d(lines[axis][~same], own_values[axis])})
+    x_in_range = lines[axis].clip(own_values[axis].min(), own_values[axis].max())
+    positions = {dim: lines[dim] for dim in lines.dims if dim != axis and dim in own_values.indexes}
     for error_name in list_standard_error_names(lines):
         name = error_name.removesuffix(STANDARD_ERROR_SUFFIX)
-        if name in solved and axis in solved[name].dims:
-            value, error = solved[[name, error_name]].reindex(positions).data_vars.values()
+        if error_name in own_values and axis in own_values[name].dims:
+            value, error = own_values[[name, error_name]].reindex(positions).data_vars.values()
             shift = (value - lines[name]).fillna(0.0).interp({axis: x_in_range}).where(lines[error_name] > 0, 0.0)
             lines[name] = value.combine_first(lines[name] + shift)
             lines[error_name] = error.combine_first(lines[error_name])

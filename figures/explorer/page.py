@@ -577,8 +577,8 @@ def make_opening_view(scenario: AbstractScenario, view: View | None = None) -> V
     )
     if getattr(scenario, "K", None) == 1:
         single = {name: variable.single_student_variable for name, variable in scenario.variables.items()}
-        shown = tuple(dict.fromkeys(single.get(name) or name for name in default_view.show))
-        default_view = replace(default_view, show=shown)
+        names = dict.fromkeys(single.get(name) or name for name in default_view.show)
+        default_view = replace(default_view, show=tuple(names))
     if controls := derived_data.describe_time_dependent_keys(scenario):
         # with several tasks the page also shows their order
         shown_variables = default_view.show if page.curves else default_view.show[:1]
