@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -443,29 +443,39 @@ def break_lines_at_jumps(lines: xr.Dataset, axis: str, transitions: xr.DataArray
     positions = np.unique(transitions)
     for transition in positions[(positions > x[1]) & (positions < x[-2])].tolist():
         is_here = transitions == transition
-        lines = lines.map(
-            _break_line,
-            axis=axis,
-            transition=transition,
-            has_transition=is_here.any(axis) if axis in is_here.dims else is_here,
-        )
+        is_here = is_here.any(axis) if axis in is_here.dims else is_here
+        varying = [line for line in lines.values() if axis in line.dims and line.dtype.kind == "f"]
+        gaps = {line.name: _find_gap(line, axis, transition, is_here) for line in varying}
+        lines = lines.map(_break_line, axis=axis, transition=transition, gaps=gaps)
     return lines
 
 
-def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition: xr.DataArray) -> xr.DataArray:
-    """Insert a transition into a theory line, with NaN if the line jumps there.
-
-    The value becomes NaN only for the entries that `has_transition` marks. Points just above the transition are also
-    NaN while they lie between the two states. Iterations are slow there and have not reached the other state after the
-    recorded number of steps.
-    """
-    if axis not in line.dims or line.dtype.kind != "f":
+def _break_line(
+    line: xr.DataArray, axis: str, transition: float, gaps: Mapping[Hashable, xr.DataArray]
+) -> xr.DataArray:
+    """Insert a transition into a theory line, with NaN in the common gap of all lines with these dimensions."""
+    if line.name not in gaps:
         return line
+    extended = line.interp({axis: np.union1d(line[axis], transition)}).transpose(*line.dims)
+    gap = gaps[line.name]
+    if gap.any():
+        gap = gap.copy(data=np.any([line_gap for line_gap in gaps.values() if line_gap.dims == gap.dims], axis=0))
+    return extended.where(~gap.reindex_like(extended, fill_value=False))
+
+
+def _find_gap(line: xr.DataArray, axis: str, transition: float, has_transition: xr.DataArray) -> xr.DataArray:
+    """Return True where a line jumps at a transition, for points from there up to the other state.
+
+    Only the entries that `has_transition` marks have a gap. Points just above the transition belong to the gap while
+    they lie between the two states. Iterations are slow there and have not reached the other state after the recorded
+    number of steps.
+    """
     x, near = line[axis].values, TRANSITION_WIDTH_FRACTION * abs(transition)
     above, below = max(transition + near, x[x > transition][0]), x[x < transition][-1]
     points = np.array([min(transition - near, x[x < transition][-2]), below, above, *x[x > above][:1]])
-    values = line.interp({axis: points}).transpose(axis, ...).values
-    extended = line.interp({axis: np.union1d(x, transition)}).transpose(axis, ...)
+    line = line.transpose(axis, ...)
+    values = line.interp({axis: points}).values
+    just_above = line.interp({axis: np.array([transition, *x[(x > transition) & (x < above)]])})
     min_jump = MIN_JUMP_RANGE_FRACTION * (line.max(axis) - line.min(axis))
     has_transition = (
         has_transition.any([dim for dim in has_transition.dims if dim not in line.dims])
@@ -475,18 +485,11 @@ def _break_line(line: xr.DataArray, axis: str, transition: float, has_transition
     with np.errstate(invalid="ignore"):  # infinite values have no difference
         steps = np.abs(np.diff(values, axis=0))
         before, jump, *after = (steps.T / np.diff(points)).T  # slopes
-        steeper = jump > MIN_JUMP_SLOPE_RATIO * np.maximum(
-            before, after[0] if after else 0.0
-        )  # steeper than both neighbours, for coarse grids
-        jumps = (
-            has_transition.values
-            & (steeper | (steps[1] > MIN_JUMP_STEP_RATIO * steps[0]))
-            & (steps[1] > min_jump.values)
-        )
-        just_above = (extended[axis] >= transition) & (extended[axis] < above)
-        in_transit = np.abs(extended[just_above].values - values[2]) > SAME_STATE_JUMP_FRACTION * steps[1]
-    extended[just_above] = np.where(jumps & in_transit, np.nan, extended[just_above])
-    return extended.transpose(*line.dims)
+        # steeper than both neighbours, for coarse grids
+        steeper = jump > MIN_JUMP_SLOPE_RATIO * np.maximum(before, after[0] if after else 0.0)
+        is_jump = (steeper | (steps[1] > MIN_JUMP_STEP_RATIO * steps[0])) & (steps[1] > min_jump.values)
+        in_transit = np.abs(just_above - values[2]) > SAME_STATE_JUMP_FRACTION * steps[1]
+    return in_transit & has_transition.values & is_jump
 
 
 def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -> dict[str, Any] | None:
