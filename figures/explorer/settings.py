@@ -264,7 +264,7 @@ def make_default_x_values(kind_name: str, end: float, num_values: int) -> list[f
     )
     if page.has_integer_x_values:
         return sorted({round(value) for value in values})
-    return [float(f"{value:.4g}") for value in values]
+    return values.tolist()  # a config writes equally spaced values as a range
 
 
 def is_number(value: Any) -> bool:
