@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.colors import to_hex, to_rgb
 
 pytest.importorskip("bokeh", reason="the extra [explore] is not installed")
@@ -24,12 +25,13 @@ from figures.interactive.axes_and_theme import (
     wrap_label,
 )
 from figures.interactive.chart import Chart
-from figures.interactive.chart_rows import interpolate_smoothly
+from figures.interactive.chart_rows import COVERED_PART_DASH, interpolate_smoothly
 from figures.overlay import describe_panel
 from figures.style import CURVE_COLOURS, get_curve_style, make_shades
 from statmech import Inference, Results, Risk
 from statmech.keys.figure_key import Composition
 from theory.kinds import bayes_inference, empirical_risk
+from theory.solutions import break_lines_at_jumps
 
 pytestmark = pytest.mark.quick
 
@@ -210,6 +212,29 @@ def test_lines_bend_between_solved_places_and_pass_through_every_one():
     chords = np.exp(np.interp(np.log(curve_x), np.log(x), np.log(y)))
     exact = curve_x**2 / (1 + curve_x)
     assert abs(curve_y / exact - 1).max() < abs(chords / exact - 1).max() / 5
+
+
+def test_covered_parts_of_a_line_are_dashed_on_top_of_the_line_that_covers_them():
+    chart = drawn([[1, 2, 3, 4]] * 2, np.array([0.1, 0.2, 0.3, 0.3]))
+    first, second = chart.panel.curves
+    second = replace(second, curve=replace(second.curve, theory=np.array([0.5, 0.4, 0.3, 0.3])))
+    chart.show(replace(chart.panel, curves=(first, second)))
+    rows = chart.curves["theory"].data
+    assert rows["dash"] == ["solid", "solid", COVERED_PART_DASH]
+    assert rows["color"][2] == rows["color"][0] != rows["color"][1]
+    assert (rows["x"][2], rows["y"][2]) == ([4.0, 8.0], [0.3, 0.3])
+
+
+def test_variables_with_a_jump_have_the_same_gap_at_a_transition():
+    x = np.linspace(0, 1, 11)
+    jump, slow = x + (x > 0.53), np.interp(x, [0.3, 0.9], [0.2, 1.0])
+    names = {"m": [jump, jump], "q": [jump, slow], "f": [x, x]}  # slow: still between its states
+    lines = xr.Dataset({name: (("case", "x"), np.array(values)) for name, values in names.items()}, {"x": x})
+    broken = break_lines_at_jumps(lines, "x", xr.DataArray([0.53], dims="transition"))
+    gaps = {name: np.isnan(broken[name].values).tolist() for name in names}
+    assert gaps["m"] == gaps["q"]
+    assert all(map(any, gaps["m"]))
+    assert not any(map(any, gaps["f"]))
 
 
 def test_stated_limits_and_marks_are_drawn():

@@ -279,7 +279,7 @@ def set_log_axis_ticks(axis: Any, low: float, high: float) -> None:
         next((ticks for ticks in candidates if sum(low <= tick <= high for tick in ticks) >= MIN_NUMBERED_TICKS), []),
         candidates[-1],
     )
-    if not ticks or math.log10(high / low) >= MAX_NUMBERED_DECADES:
+    if not ticks or math.log10(high / low) > MAX_NUMBERED_DECADES:
         if fixed:
             axis.update(ticker=LogTicker(), major_label_overrides={})
         return

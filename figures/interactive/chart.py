@@ -23,6 +23,7 @@ from figures.interactive.axes_and_theme import (
     AXIS_COLOUR,
     DEFAULT_THEME,
     GRID_COLOUR,
+    PAGE_COLOUR,
     TEXT_COLOUR,
     AxisLimits,
     ChartTheme,
@@ -44,11 +45,12 @@ MAX_LINEAR_TICKS, LOW_CHART_TICKS = 12, 3
 MIN_TICK_POWER = -4  # smaller ticks are powers of ten
 LINE_GLYPH_COLUMNS: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
 ERROR_BAR_GLYPH_COLUMNS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
+X_ERROR_BAR_GLYPH_COLUMNS: dict[str, Any] = {"x0": "left", "y0": "y", "x1": "right", "y1": "y", "line_color": "color"}
 END_LABEL_COLUMNS = ("x", "y", "text", "color", "offset")
 TICK_FONT_PIXELS, AXIS_NAME_FONT_PIXELS, END_LABEL_FONT_PIXELS = 13, 17, 14  # pixels
 ASSUMED_FRAME_SIZE = 600.0, 420.0  # pixels, for the spacing of labels until the size is known
 LETTER_ASPECT_RATIO = 0.62  # mean width of a letter over its height
-MATH_ASPECT_RATIO = 0.48  # the same for the labels of axes
+MATH_ASPECT_RATIO = 0.54  # the same for the labels of axes
 MAX_LABEL_WIDTH_FRACTION = 0.4  # wider labels belong in the legend
 SINGLE_RUN_OPACITY = 0.65
 MIN_FILLED_HEIGHT_FRACTION = 0.5  # curves that fill less are rescaled at the end of a drag
@@ -128,8 +130,7 @@ class Chart:
             "y_offset": "offset",
             "text_baseline": "middle",
             "text_color": "color",
-        }
-        label_style |= {
+            "background_fill_color": PAGE_COLOUR,  # covers grid lines
             "text_font": properties.value(FONT_STACK),
             "text_font_size": f"{END_LABEL_FONT_PIXELS * theme.size:.0f}px",
         }
@@ -189,7 +190,8 @@ class Chart:
         if rows.has_integer_x:
             style = {"line_color": "color", "fill_color": "color", "line_alpha": alpha, "fill_alpha": alpha}
             self._add_glyph(dots, Scatter(size=3, **style))
-        self._add_glyph(points, Segment(**ERROR_BAR_GLYPH_COLUMNS, line_width=1.2, line_alpha=alpha))
+        for columns in (ERROR_BAR_GLYPH_COLUMNS, *([X_ERROR_BAR_GLYPH_COLUMNS] if _has_x_errors(self.panel) else [])):
+            self._add_glyph(points, Segment(**columns, line_width=1.2, line_alpha=alpha))
         style = {"marker": "marker", "angle": "angle", "size": 7 * size, "fill_color": "fill", "line_color": "color"}
         marks = self._add_glyph(points, Scatter(**style, line_width=1.4, line_alpha=alpha, fill_alpha=alpha), "points")
         return {
@@ -270,6 +272,11 @@ class Chart:
         return AxisLimits(*(end if value is None else value for end, value in zip(limits, panel_limits, strict=True)))
 
     @property
+    def has_points(self) -> bool:
+        """True if points or single runs of a simulation are drawn."""
+        return bool(self.curves["simulation"].data["x"] or self.runs.data["x"])
+
+    @property
     def has_guides(self) -> bool:
         """True if thin lines join the points as guides to the eye."""
         return bool(self.runs.data["x"]) and all(drawn_curve.curve.runs is None for drawn_curve in self.shown)
@@ -345,14 +352,14 @@ class Chart:
             self.figure.min_border_right = border
 
     def _get_end_point(self, drawn_curve: DrawnCurve) -> tuple[float, float] | None:
-        """Return the last visible point of a curve, preferably on its theory line, or None."""
-        curve = drawn_curve.curve
+        """Return the last visible point of a curve, on its theory line unless that ends earlier, or None."""
+        curve, ends = drawn_curve.curve, []
         for x, y in ((curve.theory_x, curve.theory), (curve.x, curve.mean)):
             if x is not None and y is not None:
                 visible = self.rows.get_visible_mask(x, y)
                 if visible.any() and not (y is curve.theory and has_single_value(y)):
-                    return float(x[visible][-1]), float(y[visible][-1])
-        return None
+                    ends.append((float(x[visible][-1]), float(y[visible][-1])))
+        return max(ends, key=lambda end: end[0], default=None)
 
     def _set_x_ticks(self, x_values: Sequence[np.ndarray]) -> None:
         """Set ticks at those values of x whose labels have enough room."""
@@ -373,8 +380,12 @@ class Chart:
 
 def get_axes_key(panel: PanelDescription) -> tuple[Any, ...]:
     """Return the properties of a panel that a chart cannot change."""
-    kind_of_axes = panel.x_names, panel.has_single_theory_values, panel.theory_is_bound
+    kind_of_axes = panel.x_names, panel.has_single_theory_values, panel.theory_is_bound, _has_x_errors(panel)
     return panel.name, panel.xlabel, panel.ylabel, panel.log, *kind_of_axes
+
+
+def _has_x_errors(panel: PanelDescription) -> bool:
+    return any(drawn_curve.x_error is not None for drawn_curve in panel.curves)
 
 
 def _has_points(curves: Sequence[DrawnCurve]) -> bool:

@@ -19,8 +19,7 @@ from figures.interactive.axes_and_theme import PAGE_COLOUR, ChartTheme, get_curv
 from figures.labels import plain_from_latex
 from figures.style import THEORY_COLOUR, replace_infinities
 
-MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 100  # fewer points do not fix a smooth line, more do not need one
-MIN_SPLINE_STEPS_PER_INTERVAL, MIN_SPLINE_STEPS = 4, 60  # between solved values, and along a line
+MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 200  # fewer points do not fix a smooth line, more do not need one
 BOKEH_MARKERS = {
     "o": "circle",
     "s": "square",
@@ -37,11 +36,12 @@ MARKER_ANGLES = {"|": math.pi / 2, "<": math.pi / 2, ">": -math.pi / 2}
 BOKEH_DASHES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dashdot", "none": "solid"}
 LEVEL_LINE_STYLES = (":", "--", "-.")  # one per reference level of a chart
 LINE_WIDTH, LEVEL_LINE_WIDTH = 2.0, 1.3
+COVERED_LINE_TOL, COVERED_PART_DASH = 1e-4, "12 12"  # relative distance, pixels
 MAX_INTEGER_MARKS_PER_LINE = 30  # more marks would hide the line
 PIXELS_PER_POINT = 96 / 72
 DEFAULT_MARK_POINTS = 6.0
 LINE_COLUMNS = ("x", "y", "color", "label", "dash", "width")
-POINT_COLUMNS = ("x", "y", "low", "high", "error", "fill", "color", "marker", "angle", "label")
+POINT_COLUMNS = ("x", "y", "low", "high", "left", "right", "error", "fill", "color", "marker", "angle", "label")
 GUIDE_COLUMNS, MARK_COLUMNS = (
     ("x", "y", "color", "dash", "width", "alpha"),
     ("x", "y", "color", "marker", "size", "angle"),
@@ -56,18 +56,16 @@ def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool)
     that the values do not have.
 
     >>> x, y = interpolate_smoothly(np.arange(6.0), np.array([0.3, 0.2, 0.1, 0.0, 0.0, 0.0]), False, False)
-    >>> x[::6][:5], y[::12], y.min()
-    (array([0. , 0.5, 1. , 1.5, 2. ]), array([0.3, 0.2, 0.1, 0. , 0. , 0. ]), np.float64(0.0))
+    >>> np.interp([0, 1, 2, 4], x, y), y.min()
+    (array([0.3, 0.2, 0.1, 0. ]), np.float64(0.0))
     """
     if not MIN_SPLINE_POINTS <= x.size < MAX_SPLINE_POINTS or (np.diff(x) <= 0).any():
         return x, y
     u, v = np.log(x) if log_x else x, np.log(y) if log_y else y
-    steps_per_interval = max(MIN_SPLINE_STEPS_PER_INTERVAL, MIN_SPLINE_STEPS // (x.size - 1))
-    steps = np.arange(steps_per_interval * (x.size - 1) + 1) / steps_per_interval
-    u_fine = np.interp(steps, np.arange(x.size), u)
-    v_fine = PchipInterpolator(u, v)(u_fine)
+    u_fine = np.union1d(u, np.linspace(u[0], u[-1], MAX_SPLINE_POINTS))
+    v_fine, is_solved = PchipInterpolator(u, v)(u_fine), np.isin(u_fine, u)
     fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
-    fine_x[::steps_per_interval], fine_y[::steps_per_interval] = x, y  # solved values must stay exact
+    fine_x[is_solved], fine_y[is_solved] = x, y  # solved values must stay exact
     return fine_x, fine_y
 
 
@@ -116,6 +114,7 @@ class ChartRows:
         All lines have the `dash`, or each its own by default. A level that is common to all curves is grey.
         """
         data, grey_levels, drawn_levels = _make_columns(*LINE_COLUMNS), _list_common_levels(curves), set[str]()
+        drawn_lines = []
         for drawn_curve in curves:
             curve, style = drawn_curve.curve, drawn_curve.style.line
             if curve.theory is None or curve.theory_x is None or style is None:
@@ -127,6 +126,7 @@ class ChartRows:
                     _add_row(data, x, y, colour, label, "solid", LINE_WIDTH)
                 continue
             own_dash, is_stepped = dash or get_dash(style.get("linestyle", "-")), "drawstyle" in style
+            drawn_lines.append((curve.theory_x, curve.theory, colour, label, is_stepped))
             lines = [(label, curve.theory, own_dash, LINE_WIDTH)]
             lines += [
                 (name, values, get_dash(linestyle), LEVEL_LINE_WIDTH)
@@ -139,7 +139,18 @@ class ChartRows:
                 line_colour = get_curve_colour(THEORY_COLOUR) if name in grey_levels else colour
                 for x, y in self._split_line(curve.theory_x, values, is_stepped):
                     _add_row(data, x, y, line_colour, name, line_dash, width * self.theme.size)
+        if not dash:
+            self._add_covered_parts(data, drawn_lines)
         return data
+
+    def _add_covered_parts(self, data: Rows, lines: Sequence[tuple[np.ndarray, np.ndarray, str, str, bool]]) -> None:
+        """Add the covered parts of lines again, dashed and on top, so that both colours are visible."""
+        for index, (x, y, colour, label, is_stepped) in enumerate(lines):
+            later_lines = [line for line in lines[index + 1 :] if line[2] != colour and line[1].shape == y.shape]
+            is_covered = np.any([np.isclose(y, line[1], COVERED_LINE_TOL, 0) for line in later_lines], axis=0)
+            for part_x, part_y in self._split_line(x, np.where(is_covered, y, np.nan), is_stepped):
+                if len(part_x) > 1:
+                    _add_row(data, part_x, part_y, colour, label, COVERED_PART_DASH, LINE_WIDTH * self.theme.size)
 
     def _split_line(self, x: np.ndarray, y: np.ndarray, is_stepped: bool) -> list[tuple[list[Any], list[Any]]]:
         """Split a theory curve at jumps and missing values.
@@ -198,6 +209,8 @@ class ChartRows:
             low = series.clip_band_for_log(y - error, y) if self.log_y else y - error
             points, label = drawn_curve.style.points, plain_from_latex(drawn_curve.label)
             colour, x = self._get_point_colour(drawn_curve), self._get_visible_points(curve.x, curve.mean)[0]
+            x_error = drawn_curve.x_error
+            left, right = (x, x) if x_error is None else (x + sign * np.nan_to_num(x_error[good]) for sign in (-1, 1))
             mask = drawn_curve.filled_mask
             fill_mask = np.full(y.shape, "markerfacecolor" in points) if mask is None else mask[good]
             fills = np.where(fill_mask, colour, PAGE_COLOUR).tolist()
@@ -209,6 +222,8 @@ class ChartRows:
                 y.tolist(),
                 low.tolist(),
                 (y + error).tolist(),
+                [*left],
+                [*right],
                 errors,
                 fills,
                 *([part] * y.size for part in style),
@@ -222,10 +237,7 @@ class ChartRows:
         data = _make_columns(*GUIDE_COLUMNS)
         for line in lines:
             if line.x is not None and line.y is not None:
-                dash, colour = (
-                    get_dash(line.style.get("linestyle", "-")),
-                    get_curve_colour(line.style["color"]),
-                )
+                dash, colour = (get_dash(line.style.get("linestyle", "-")), get_curve_colour(line.style["color"]))
                 width, alpha = line.style.get("linewidth", 1.0), line.style.get("alpha", 1.0)
                 _add_row(data, list(line.x), list(line.y), colour, dash, width * self.theme.size, alpha)
         return data
