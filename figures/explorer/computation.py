@@ -186,6 +186,7 @@ def describe_stored_runs(runs: xr.Dataset, num_seeds: int = 0) -> str:
 
 CACHED_SOLUTION_N = 10**6  # above every K: one solution is rescaled to all other N
 MAX_CACHED_DATASETS = 32  # a slider can return to earlier values without delay
+RELATIVE_TIMES_AFTER_JUMPS = np.array([0, *np.geomspace(5e-4, 0.05, 16)])  # relative to the end of x
 SOLVER_LOCK = threading.Lock()  # a page waits for the thread that solves its theory in advance
 
 
@@ -199,7 +200,9 @@ def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dat
     values = get_key_values(scenario, axis)
     dense = _make_dense_grid(settings.get_page_kind(scenario), axis, values)
     if dense and axis == "t":
-        dense = sorted({*dense, *(time for time in get_jump_times(scenario) if values[0] < time < values[-1])})
+        jumps = [*get_jump_times(scenario), *ensure_tuple(scenario.config().get("switch") or ())]
+        times = np.add.outer(jumps, values[-1] * RELATIVE_TIMES_AFTER_JUMPS).ravel().tolist()
+        dense = sorted({*dense, *(time for time in times if values[0] < time < values[-1])})
     averaged = [
         name for name, variable in scenario.variables.items() if variable.is_interval_mean
     ]  # averages over the time between records
