@@ -383,7 +383,7 @@ class TestOnOnePage:
 
     def test_the_equations_follow_the_chosen_scenario(self, page):
         shown(page, VOTE, lambda it: it["theory"])
-        page.get_by_role("button", name="Open contextbar").click()  # beside the charts
+        page.get_by_role("button", name="Show the equations").click()  # beside the charts
         assert "Hebbian" in equations(page, 7)
         choose(page, "scenario", "stopping")
         shown(page, "decision error", lambda it: it["theory"])

@@ -64,11 +64,23 @@ class KeyListener(JSComponent):
     size = param.List(default=[])
     _rename: ClassVar = {}
     _esm = """
+    const TITLES = {
+      "Open drawer": "Open the settings", "Close drawer": "Close the settings", "Toggle theme": "Light or dark page",
+      "Open contextbar": "Show the equations", "Close contextbar": "Hide the equations"
+    }
+    function renameButtons(root) {  // the names of Panel's buttons are terms of its layout
+      for (const part of root.querySelectorAll("[aria-label], .MuiTooltip-tooltip"))
+        for (const name of ["ariaLabel", "textContent"]) if (part[name] in TITLES) part[name] = TITLES[part[name]]
+    }
     const KEYS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Escape"]
     export function render({model, el}) {
       let count = 0
       model.on("after_render", () => {
-        const area = el.getRootNode().host.getRootNode().querySelector(".charts")
+        let root = el.getRootNode().host.getRootNode()
+        const area = root.querySelector(".charts")
+        while (root.host?.getRootNode().host) root = root.host.getRootNode()
+        renameButtons(root)
+        new MutationObserver(() => renameButtons(root)).observe(root, {childList: true, subtree: true})
         if (area) new ResizeObserver(() => { model.size = [area.clientWidth, area.clientHeight] }).observe(area)
         const page = window.Bokeh.documents.flatMap(doc => doc.roots()).find(root => root.class_name === "Page")
         if (page && matchMedia("(prefers-color-scheme: dark)").matches) page.data.dark_theme = true
@@ -374,12 +386,7 @@ class ExplorerPage:
         self.charts.apply_view(view)
         self.opening_query = ""
         live = ScenarioControls(
-            view,
-            kind_name,
-            self._show_results,
-            self._show_config_and_equations,
-            self._show_message,
-            functions,
+            view, kind_name, self._show_results, self._show_config_and_equations, self._show_message, functions
         )
         self._set_source(live)
         if self.inline:
