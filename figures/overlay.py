@@ -31,13 +31,7 @@ from figures.description import (
     LegendEntry,
     PanelDescription,
 )
-from figures.style import (
-    CURVE_COLOURS,
-    CURVE_DASHES,
-    THEORY_COLOUR,
-    get_curve_style,
-    get_nested_marker_scale,
-)
+from figures.style import CURVE_COLOURS, CURVE_DASHES, THEORY_COLOUR, get_curve_style, get_nested_marker_scale
 from statmech.errors import ConfigError, format_unknown_name, quote_value
 from statmech.keys.figure_key import Composition
 from statmech.keys.variables import Variable
@@ -607,7 +601,10 @@ def _choose_log_axes(
 def _make_x_label(part: ArrangedResults) -> str:
     if part.x_variable:
         return part.describe_variable(part.x_variable).symbol
-    return labels.axis_label(part.results.scenario, curves.get_axis_coordinates(part.results.either, part.x))
+    scenario, names = part.results.scenario, curves.get_axis_coordinates(part.results.either, part.x)
+    label = labels.axis_label(scenario, names)
+    has_menu_symbol = len(names) > 1 or labels.unicode_from_latex(labels.get_symbol(scenario, names[0]))
+    return label if has_menu_symbol or not part.in_browser else f"{labels.format_key_name(names[0])} {label}"
 
 
 def _make_y_label(part: ArrangedResults, variable: Variable, content: Composition) -> str:

@@ -174,7 +174,7 @@ def test_a_key_that_changes_with_time_lies_along_x_as_a_number(opened):
     before = page.source.scenario
     page.source.x.value = "flip"
     assert not page.source.controls["flip"].menu.visible
-    assert page.charts.charts["eps_g"].figure.xaxis.axis_label == "$$p_f$$"
+    assert page.charts.charts["eps_g"].figure.xaxis.axis_label == r"$$\textsf{flip }p_f$$"
     assert page.source.theory.eps_g.sizes["flip"] > 5
     page.source.x.value = "t"
     assert page.source.scenario == before

@@ -95,15 +95,17 @@ def describe_chart(
 
 def thin_points(panel: PanelDescription) -> PanelDescription:
     """Thin the points of a panel as in figures, unless they are filled or x holds names."""
-    return replace(
-        panel,
-        curves=tuple(
-            drawn_curve
-            if panel.x_names or drawn_curve.filled_mask is not None or drawn_curve.curve.runs is not None
-            else replace(drawn_curve, curve=series.thin_curve(drawn_curve.curve, "x" in panel.log))
-            for drawn_curve in panel.curves
-        ),
-    )
+    if panel.x_names:
+        return panel
+    return replace(panel, curves=tuple(_thin_curve(drawn_curve, "x" in panel.log) for drawn_curve in panel.curves))
+
+
+def _thin_curve(drawn_curve: DrawnCurve, log_x: bool) -> DrawnCurve:
+    curve = drawn_curve.curve
+    if drawn_curve.filled_mask is not None or curve.runs is not None:
+        return drawn_curve
+    x_error = series.thin_curve(replace(curve, error=drawn_curve.x_error), log_x).error
+    return replace(drawn_curve, curve=series.thin_curve(curve, log_x), x_error=x_error)
 
 
 def merge_equal_lines(panel: PanelDescription) -> PanelDescription:
@@ -420,16 +422,19 @@ class ExplorerCharts:
 
     def _make_legend(self) -> str:
         """Return the legend in HTML: entries of curves without end labels, then the caption."""
-        content, charts = self.chart_content, [*self.charts.values()]
-        if content is None:
-            return ""
+        content, charts = self._drawn_content, [*self.charts.values()]
         part, results = arrange_content(content), content.results
         labelled = charts[0].labelled_lines if charts else set()
         entries = [entry for entry in legends.make_series_entries([part]) if entry.label not in labelled]
         has_runs = self.runs.value and results.simulation is not None
         if has_runs:  # single runs have no markers
             entries = [replace(entry, style={**entry.style, "marker": "none"}) for entry in entries]
-        entries += [entry for entry in legends.make_mark_entries([part]) if not (has_runs and entry.kind == "points")]
+        if all(map(self._is_control, self.charts)):  # charts without points, and maybe with merged lines
+            drawn_labels = {curve.line_label for chart in charts for curve in chart.shown}
+            entries = [entry for entry in entries if entry.label in drawn_labels]
+        else:
+            marks = legends.make_mark_entries([part])
+            entries += [entry for entry in marks if not (has_runs and entry.kind == "points")]
         entries += self._make_level_entries()
         chips = [
             f'<span style="{CHIP_STYLE}">{make_swatch(entry)}<span>{html_from_latex(entry.label)}</span></span>'
@@ -444,12 +449,22 @@ class ExplorerCharts:
             f"band: {legends.UNRESOLVED_BAND_NOTE}": series.has_unresolved_bands(results),
             "dashed: bounds": True in bounds,
             "bounds of theory lie beyond the charts": bounds == {False},
+            "a logarithmic axis cannot show values of 0": any(chart.panel.hides_zeros for chart in charts),
             "thin: guides to the eye": any(chart.has_guides for chart in charts),
             "dotted: <i>q</i> = <i>R</i>²": content.plane == ("R", "q"),
         }
         texts = [note for note, holds in notes.items() if holds]
         parts = [*chips, f"<span>{'; '.join(texts)}</span>"]
         return f'<div style="{LEGEND_STYLE};font-size:{20 if self.lecture else 14}px">{"".join(parts)}</div>'
+
+    @property
+    def _drawn_content(self) -> ChartContent:
+        """The content of the charts, without a simulation if they show only theory."""
+        content = self.chart_content
+        assert content is not None
+        if content.results.theory is None or any(chart.has_points for chart in self.charts.values()):
+            return content
+        return replace(content, results=replace(content.results, simulation=None))
 
     def _make_level_entries(self) -> list[LegendEntry]:
         """Return the legend entries of the reference levels."""
@@ -465,13 +480,11 @@ class ExplorerCharts:
 
     def _make_notes(self, panels: Iterable[PanelDescription]) -> str:
         """Return the definitions of all symbols, and the reason if theory is not expected to agree."""
-        assert self.chart_content is not None
-        results, part = self.chart_content.results, arrange_content(self.chart_content)
-        symbols = [get_symbol(results.scenario, axis) for axis in (*part.layout.colour_axes, *part.layout.marker_axes)]
-        texts = [*symbols, *legends.make_title_texts([part]), *(entry.label for entry in self._make_level_entries())]
-        definitions = define_drawn_symbols(
-            results.scenario, texts, [label for panel in panels for label in (panel.xlabel, panel.ylabel)]
-        )
+        results, part = self._drawn_content.results, arrange_content(self._drawn_content)
+        axes, panels = (*part.layout.colour_axes, *part.layout.marker_axes), [*panels]
+        texts = [*(get_symbol(results.scenario, axis) for axis in axes), *(panel.xlabel for panel in panels)]
+        texts += [*legends.make_title_texts([part]), *(entry.label for entry in self._make_level_entries())]
+        definitions = define_drawn_symbols(results.scenario, texts, [panel.ylabel for panel in panels])
         named_variables = [self.drawn[name] for name in self.charts if "$" not in self.drawn[name].symbol]
         definitions += [
             f"{variable.symbol}: {SHORT_DEFINITION_END_PATTERN.split(variable.long_name)[0]}"
