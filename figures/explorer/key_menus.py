@@ -111,13 +111,7 @@ class FormMenu:
         options = {form.title: name for name, form in forms.items()}
         if name == UNCHANGED_VALUE_FORM_NAME:
             options[SEVERAL_VALUES_LABEL if several else describe_value(value)] = UNCHANGED_VALUE_FORM_NAME
-        self.menu = pmui.Select(
-            label=title or key,
-            options=options,
-            value=name,
-            visible=bool(forms),
-            **MENU_STYLE,
-        )
+        self.menu = pmui.Select(label=title or key, options=options, value=name, visible=bool(forms), **MENU_STYLE)
         self.sliders = {
             form_name: self._make_sliders(form, values if form_name == name else ())
             for form_name, form in forms.items()

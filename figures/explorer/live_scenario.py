@@ -516,10 +516,7 @@ class ScenarioControls:
         for name, control in self.controls.items():
             control.set_visible(name != self.x_key)
         self._limit_earlier_time_sliders()
-        end_keys = {
-            self.x_key,
-            *([get_kinds()[self.choice].USUAL_X_KEY] if self._is_default_axis_recorded() else []),
-        }
+        end_keys = {self.x_key, *([get_kinds()[self.choice].USUAL_X_KEY] if self._is_default_axis_recorded() else [])}
         learner_names = settings.list_learner_names(
             self.choice, {**self.given, self.learner_key: self.chosen.value or ()}
         )

@@ -14,11 +14,7 @@ from statmech.keys.scenario import AbstractScenario
 from statmech.kinds.selection_and_vocabulary import get_kind_name
 from statmech.parameters.schedules_and_controls import OPTIMAL_KEYWORD
 
-NORMALISATION_LABELS = {
-    "": "as they are",
-    "theory": "over theory",
-    "one student": "errors over that of one student",
-}
+NORMALISATION_LABELS = {"": "as they are", "theory": "over theory", "one student": "errors over that of one student"}
 
 
 @dataclass(frozen=True)
@@ -113,12 +109,7 @@ ENSEMBLE_VIEW = View(
     x="K", show=ENSEMBLE_ERROR_VARIABLES, over="one student", log=("x",), figures=("ensemble",)
 )  # as in Figures 1 to 3 of the paper
 POWER_LAW_VIEW = View(
-    {
-        "rule": ["adatron_textbook"],
-        "K": 1,
-        "t": 20,
-        "inputs": {"power_law": {"decay": 1.5, "teacher_decay": 1.75}},
-    },
+    {"rule": ["adatron_textbook"], "K": 1, "t": 20, "inputs": {"power_law": {"decay": 1.5, "teacher_decay": 1.75}}},
     x="t",
     show=("eps_g", "R_field"),
     log=("x", "y"),
@@ -190,7 +181,7 @@ PAGES: dict[str, Page] = {
                 show=("decision_error", "features"),
                 log=("x", "y"),
                 figures=("stopping",),
-            ),
+            )
         },
     ),
     "attention": Page(
@@ -202,7 +193,7 @@ PAGES: dict[str, Page] = {
                 show=("eps_g", "features"),
                 log=("x", "y"),
                 figures=("attention",),
-            ),
+            )
         },
     ),
     "booster": Page(
@@ -257,8 +248,8 @@ PAGES: dict[str, Page] = {
         num_points=6,
         has_integer_x_values=True,
         keys_without_slider=("degree", "noise", "trial_eta", "wedge_width", "w"),  # without a signal for other keys
-        note="the threshold is R = 0.5, unless until is given; a door labels by whether |h| is below its median, "
-        "a wedge by the sign of h, reversed near 0",
+        note="the cosine to pass is 0.5, or the value of the key until; a door labels by whether the size of the "
+        "teacher's field is below its median, a wedge by the sign of the field, reversed near 0",
         view=View(log=("x", "y"), show=("t_until",), figures=("hitting_times",)),
         preset_views={
             "which learning rate": View(
@@ -267,7 +258,7 @@ PAGES: dict[str, Page] = {
                 log=("x", "y"),
                 show=("t_until",),
                 figures=("best_search_rate",),
-            ),
+            )
         },
     ),
     "loss": Page(
@@ -388,7 +379,7 @@ PAGES: dict[str, Page] = {
         preset_views={
             "binary perceptron": View(
                 {"prior": ["binary"]}, show=("m", "eps_g"), figures=("binary_perceptron", "amp_steps")
-            ),
+            )
         },
     ),
     "rule_tasks": Page(

@@ -74,6 +74,7 @@ SLIDER_SX = {  # the label and the value, which looks the same whether or not it
     "& .MuiInput-input": {"padding": "0", "height": "20px", "font-weight": "bold"},
     "& .MuiGrid-container": {"display": "none"},  # buttons that are smaller than a step of an arrow key
 }
+MAX_NARROW_TIME_LETTERS = 7  # letters of a key and a time that fit next to the play button
 STOP_SLIDER_STYLE: dict[str, Any] = CELL_STYLE | {"size": "small", "tooltips": False, "sx": SLIDER_SX}
 TYPED_SLIDER_STYLE: dict[str, Any] = STOP_SLIDER_STYLE | {"format": "0.[0000000000]"}
 
@@ -143,7 +144,7 @@ class TimeAnimation:
         self.slider = pmui.DiscreteSlider(options=[0], value=0, **STOP_SLIDER_STYLE)
         self.slider.param.watch(lambda event: self._handle_slider_move(), "value")
         self.button.on_click(lambda event: self._toggle_playing())
-        self.controls = pn.Row(self.button, self.slider, visible=False, styles={"gap": "12px"}, **CELL_STYLE)
+        self.controls = pn.Row(self.button, self.slider, visible=False, **CELL_STYLE)
 
     @property
     def index(self) -> int:
@@ -169,7 +170,9 @@ class TimeAnimation:
             return
         time = self.chosen if self.values.size else self.requested
         self.axis, self.values = axis, values
-        self.controls.visible = values.size > 1
+        is_long = len(f"{axis}{max(values, default=0):g}") > MAX_NARROW_TIME_LETTERS
+        style = {"gap": "12px", "grid-column": "span 2" if is_long else "auto"}
+        self.controls.param.update(visible=values.size > 1, styles=style)
         if values.size <= 1:
             self.stop()
             return
