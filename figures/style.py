@@ -303,12 +303,7 @@ def standard_error_over_seeds(values: Any) -> Any:
 
 
 def draw_mean_points(
-    ax: Axes,
-    x: Any,
-    mean: Any,
-    error: Any,
-    style: int | dict[str, Any],
-    filled_mask: Any = None,
+    ax: Axes, x: Any, mean: Any, error: Any, style: int | dict[str, Any], filled_mask: Any = None
 ) -> None:
     """Draw means as points with bars of their standard errors.
 

@@ -133,10 +133,7 @@ def _make_bars(concept: Any) -> tuple[list[ConceptBar], str]:
                 choice,
             )
         )
-    return (
-        bars,
-        "where true, it votes for" if is_binary else "where true, it votes for (right) or against (left)",
-    )
+    return (bars, "where true, it votes for" if is_binary else "where true, it votes for (right) or against (left)")
 
 
 def _bars_from_pairs(pairs: Sequence[tuple[str, float]]) -> list[ConceptBar]:

@@ -16,11 +16,7 @@ from figures.style import CURVE_COLOURS
 from simulate.classification.cross_validation import compute_plane_corners, get_plane_weights, make_plane_grid
 from statmech.classification.classifiers import CLASSIFIERS
 from statmech.errors import ConfigError
-from statmech.inputs.data_sets import (
-    DataSetContent,
-    find_data_source,
-    load_data_set,
-)
+from statmech.inputs.data_sets import DataSetContent, find_data_source, load_data_set
 from statmech.stores.dataset import scenario_from_dataset
 
 MAX_INDEPENDENT_SAMPLE_FRACTION = 0.1  # samples of at most this fraction of a data set hardly overlap

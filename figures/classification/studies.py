@@ -54,11 +54,7 @@ def draw_accuracy_panel(ax: Axes, study: xr.Dataset, data: str) -> None:
     """Draw accuracies in per cent, with a star if boosting is significantly better."""
     for row, (name, test) in enumerate(_run_tests_against_boosting(study, data).items()):
         _draw_measured_value(
-            ax,
-            row,
-            100 * test.means["accuracy"],
-            100 * test.error,
-            _format_significance(test, study.sizes["seed"]),
+            ax, row, 100 * test.means["accuracy"], 100 * test.error, _format_significance(test, study.sizes["seed"])
         )
         star = LESS_ACCURATE_SYMBOL if name in paper.CLASSIFIERS_WORSE_THAN_BOOSTING.get(data, ()) else ""
         _draw_published_values(ax, row, paper.PUBLISHED_ACCURACY.get(data, {}).get(name, ()), star)

@@ -20,11 +20,7 @@ from figures.panels import (
     modify_scenario,
 )
 from figures.published_figure import PublishedFigure
-from figures.style import (
-    CURVE_COLOURS,
-    draw_seed_means,
-    get_kind_label,
-)
+from figures.style import CURVE_COLOURS, draw_seed_means, get_kind_label
 from statmech.errors import ConfigError
 from statmech.kinds.online_perceptron import Scenario
 from statmech.numerics.gaussian import normal_cdf, normal_density

@@ -21,13 +21,7 @@ from figures.panels import (
     set_log_axes,
 )
 from figures.published_figure import PublishedFigure
-from figures.style import (
-    NO_LEGEND_GID,
-    SMALL_FONT_SIZE,
-    draw_seed_means,
-    get_curve_style,
-    get_kind_label,
-)
+from figures.style import NO_LEGEND_GID, SMALL_FONT_SIZE, draw_seed_means, get_curve_style, get_kind_label
 from statmech.errors import ConfigError
 from statmech.stores.dataset import scenario_from_dataset
 from theory import solve, stationary

@@ -56,11 +56,7 @@ def draw_capacity(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     last, (figure, (stability, fraction)) = select_last_recorded(simulation), make_figure(2.8, 1, 2, sharex=True)
     kappa, marks = np.linspace(0, 10, 2001), [make_line_handle(r"Gardner, $N\to\infty$")]
     is_shown = learning_curves_and_bounds.capacity(kappa) >= float(last.alpha.min())
-    stability.plot(
-        learning_curves_and_bounds.capacity(kappa)[is_shown],
-        kappa[is_shown],
-        color=THEORY_COLOUR,
-    )
+    stability.plot(learning_curves_and_bounds.capacity(kappa)[is_shown], kappa[is_shown], color=THEORY_COLOUR)
     for index, N in enumerate(last.N.values):
         cell = last.sel(N=N)
         style = get_curve_style(index) | nested_marker_size(index, last.sizes["N"])
