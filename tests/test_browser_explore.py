@@ -272,7 +272,7 @@ def test_the_page_opens_on_learning_curves_and_its_simulation_agrees(context, ad
 def test_errors_against_K_are_those_of_figure_3(context, address):
     for page in opened(context, address + query(PRESETS["Errors against K"], **LARGE)):
         found = shown(page, OVER_ONE, lambda it: it["x"] and it["x"][0] == list(range(1, 12)))  # K, each of them
-    for line in found["theory"]:
+    for line in found["theory"][:3]:  # covered parts follow
         np.testing.assert_allclose(line[0], 1)
         assert line[2] < 1  # three students err less than one
 
@@ -497,11 +497,11 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address)
         box = page.locator("canvas.bk-layer").first.bounding_box()
         assert box["y"] + box["height"] <= 800  # the page opens on its charts
         assert brightness(page) > 0.8
-        page.get_by_role("button", name="Toggle theme").click()
+        page.get_by_role("button", name="Light or dark page").click()
         page.wait_for_timeout(1000)
         assert brightness(page) < 0.3
         assert not {*page.evaluate(FILTERED)} & {"none"}
-        page.get_by_role("button", name="Toggle theme").click()
+        page.get_by_role("button", name="Light or dark page").click()
         page.wait_for_function(f"({FILTERED})().every(filter => filter === 'none')")
         page.evaluate("localStorage.clear()")  # where the theme is kept for the next page
         page.emulate_media(color_scheme="dark")  # a preference of the system
@@ -569,7 +569,8 @@ def test_the_switch_of_two_tasks_is_dragged_and_a_protocol_and_a_curriculum_are_
             moved = shown(page, "task share", lambda it, was=shares["theory"]: it["theory"] != was)
             assert np.array(moved["theory"][0]).sum() < np.array(shares["theory"][0]).sum()
             choose(page, "flip(t)", RISES.partition(" = ")[-1])
-            assert shown(page, "p_f", lambda it: len(it["theory"]) == 1)["theory"][0] == flips["theory"][1]
+            [rises] = shown(page, "p_f", lambda it: len(it["theory"]) == 1)["theory"]
+            assert (rises[0], rises[-1], {*rises}) == (0, 0.2, {0, 0.2})
             choose(page, "protocol", "interleaved")
             found = shown(page, "task share", lambda it: it["theory"] and {*it["theory"][0]} == {0.5})
             assert {*found["theory"][-1]} == {0.5}

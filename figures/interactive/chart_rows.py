@@ -19,7 +19,7 @@ from figures.interactive.axes_and_theme import PAGE_COLOUR, ChartTheme, get_curv
 from figures.labels import plain_from_latex
 from figures.style import THEORY_COLOUR, replace_infinities
 
-MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 200  # fewer points do not fix a smooth line, more do not need one
+MIN_SPLINE_POINTS, MAX_SPLINE_POINTS = 5, 100  # fewer points do not fix a smooth line, more do not need one
 BOKEH_MARKERS = {
     "o": "circle",
     "s": "square",
@@ -59,10 +59,10 @@ def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool)
     >>> np.interp([0, 1, 2, 4], x, y), y.min()
     (array([0.3, 0.2, 0.1, 0. ]), np.float64(0.0))
     """
-    if not MIN_SPLINE_POINTS <= x.size < MAX_SPLINE_POINTS or (np.diff(x) <= 0).any():
+    if not MIN_SPLINE_POINTS <= x.size <= MAX_SPLINE_POINTS or (np.diff(x) <= 0).any():
         return x, y
     u, v = np.log(x) if log_x else x, np.log(y) if log_y else y
-    u_fine = np.union1d(u, np.linspace(u[0], u[-1], MAX_SPLINE_POINTS))
+    u_fine = np.union1d(u, np.linspace(u[0], u[-1], 2 * MAX_SPLINE_POINTS))
     v_fine, is_solved = PchipInterpolator(u, v)(u_fine), np.isin(u_fine, u)
     fine_x, fine_y = np.exp(u_fine) if log_x else u_fine, np.exp(v_fine) if log_y else v_fine
     fine_x[is_solved], fine_y[is_solved] = x, y  # solved values must stay exact
