@@ -197,7 +197,7 @@ def test_unequal_students_have_no_dense_theory_and_are_drawn_at_the_recorded_tim
 
 
 def test_hundreds_of_parameter_combinations_have_no_dense_theory():
-    many = Scenario(rule="hebb", t=[1, 2], eta=list(np.linspace(0.1, 2, 20)), flip=list(np.linspace(0, 0.4, 10)))
+    many = Scenario(rule="hebb", t=[1, 2], eta=list(np.linspace(0.1, 2, 60)), flip=list(np.linspace(0, 0.4, 10)))
     assert theory.smooth(many, "t") is None
 
 
