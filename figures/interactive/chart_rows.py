@@ -146,7 +146,7 @@ class ChartRows:
     def _add_covered_parts(self, data: Rows, lines: Sequence[tuple[np.ndarray, np.ndarray, str, str, bool]]) -> None:
         """Add the covered parts of lines again, dashed and on top, so that both colours are visible."""
         for index, (x, y, colour, label, is_stepped) in enumerate(lines):
-            later_lines = [line for line in lines[index + 1 :] if line[2] != colour and line[1].shape == y.shape]
+            later_lines = [line for line in lines[index + 1 :] if line[2] != colour and np.array_equal(line[0], x)]
             is_covered = np.any([np.isclose(y, line[1], COVERED_LINE_TOL, 0) for line in later_lines], axis=0)
             for part_x, part_y in self._split_line(x, np.where(is_covered, y, np.nan), is_stepped):
                 if len(part_x) > 1:
