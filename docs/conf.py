@@ -6,6 +6,7 @@ from pathlib import Path
 
 import bokeh
 from pydantic import BaseModel
+from sphinx.ext import napoleon
 
 import statmech
 from figures.interactive.typeface import make_font_css
@@ -30,6 +31,12 @@ extensions = [
 ]
 exclude_patterns = ["_build", "paper"]  # the draft of an article, whose citations Pandoc resolves
 suppress_warnings = ["toc.empty_glob"]
+
+# a colon in the docstring of a property would divide it into a type and a description
+process_docstring = napoleon._process_docstring
+napoleon._process_docstring = lambda app, kind, *rest: process_docstring(
+    app, "method" if kind == "property" else kind, *rest
+)
 
 html_theme = "furo"
 html_title = "statmech"

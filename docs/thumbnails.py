@@ -153,13 +153,15 @@ def short(label: str, longest: int) -> str:
 
     >>> short("$t$ (steps / $N$)", 19), short("number of students $K$", 19), short("$D/N$, at $D=30$", 19)
     ('$t$', '$K$', '$D/N$')
+    >>> short("examples until overlap $R=0.5$", 19)
+    'examples until\\noverlap $R=0.5$'
     >>> short("stages to zero\\ntraining error", 19), short("certified distance from the largest stability", 19)
     ('stages to zero\\ntraining error', '')
     """
     label = label.partition(" (")[0].partition(", ")[0].replace("\n", " ")
     if len(plain_from_latex(label)) <= longest:
         return label
-    symbols = re.findall(r"\$[^$]+\$", label)
+    symbols = re.findall(r"\$[^$=]+\$", label)
     if symbols:
         return symbols[0] if len(plain_from_latex(symbols[0])) <= longest else ""
     lines = wrap(label, longest)
