@@ -74,7 +74,7 @@ SLIDER_SX = {  # the label and the value, which looks the same whether or not it
     "& .MuiInput-input": {"padding": "0", "height": "20px", "font-weight": "bold"},
     "& .MuiGrid-container": {"display": "none"},  # buttons that are smaller than a step of an arrow key
 }
-MAX_NARROW_TIME_LETTERS = 7  # letters of a key and a time that fit next to the play button
+MAX_NARROW_TIME_LETTERS = 7  # letters of a key and its time; longer ones widen the slider
 STOP_SLIDER_STYLE: dict[str, Any] = CELL_STYLE | {"size": "small", "tooltips": False, "sx": SLIDER_SX}
 TYPED_SLIDER_STYLE: dict[str, Any] = STOP_SLIDER_STYLE | {"format": "0.[0000000000]"}
 

@@ -96,6 +96,9 @@ FIT_VARIABLES = {
         (), "whether some student is right on all examples", "separable", in_theory=False, role="diagnostic"
     ),
 }
+BAYES_ERROR_VARIABLES = {
+    "eps_bayes": Variable((), "generalization error of the Bayes-optimal student", r"$\epsilon_\mathrm{Bayes}$"),
+}
 FIT_THEORY_VARIABLES = {
     "residual": Variable((), "residual of the equations", "residual", role="diagnostic"),
     "lam_best": Variable((), "penalty of the smallest generalization error", r"$\lambda^*$"),

@@ -28,6 +28,7 @@ from statmech.keys.resampling import ResampleAxis, Resampling
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.keys.variables import Variable, make_local_field_variables
 from statmech.kinds.convex_fit import (
+    BAYES_ERROR_VARIABLES,
     BEST_PENALTY_KEYWORD,
     FIT_THEORY_VARIABLES,
     FIT_VARIABLES,
@@ -51,6 +52,10 @@ UNEQUAL_VARIANCE_ERROR_EQUATION = (
     r"\epsilon_g = \tfrac1\pi\arccos R_h"  # replaces the last equation if inputs have unequal variances
 )
 BAYES_VARIABLES = {"R_bayes": Variable((), "cosine of the Bayes-optimal student", r"$R_\mathrm{Bayes}$")}
+RISK_VARIABLES = {
+    **FIT_VARIABLES,
+    "eps_g": replace(FIT_VARIABLES["eps_g"], reference_variables=("eps_bayes",)),
+}
 ENSEMBLE_FIT_VARIABLES = {  # single-student variables are means over the students
     **{name: variable for name, variable in FIT_VARIABLES.items() if name != "separable"},
     **{name: replace(ONLINE_VARIABLES[name], dims=()) for name in ("q", "eps_g_majority_vote", "eps_g_weight_mean")},
@@ -230,7 +235,7 @@ class Risk(LossFit):
         if self.has_ensembles:
             return ENSEMBLE_FIT_VARIABLES | (BAYES_VARIABLES if self.bayes else {})
         return (
-            FIT_VARIABLES
+            RISK_VARIABLES
             | (RISK_LOCAL_FIELD_VARIABLES if self.has_anisotropic_inputs else {})
             | (BAYES_VARIABLES if self.bayes else {})
         )
@@ -256,7 +261,7 @@ class Risk(LossFit):
         if self.has_ensembles:
             variables = {name: variable for name, variable in variables.items() if name != "lam_best"}
             return variables | BEST_PENALTY_ERROR_VARIABLES
-        return variables
+        return variables | BAYES_ERROR_VARIABLES
 
     @property
     def keys_ignored_by_theory(self) -> dict[str, Any]:

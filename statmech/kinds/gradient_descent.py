@@ -22,7 +22,15 @@ from statmech.keys.key_types import PARAMETERS, DimensionAxis, Number, config_ke
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis, axis_of, ensure_tuple, expand_to_list
 from statmech.keys.time_dependent_keys import OptionalSchedule
 from statmech.keys.variables import Variable, make_standard_error_variable
-from statmech.kinds.convex_fit import BEST_PENALTY_KEYWORD, FIT_VARIABLES, FractionAxis, LossCell, LossFit, make_penalty
+from statmech.kinds.convex_fit import (
+    BAYES_ERROR_VARIABLES,
+    BEST_PENALTY_KEYWORD,
+    FIT_VARIABLES,
+    FractionAxis,
+    LossCell,
+    LossFit,
+    make_penalty,
+)
 
 INTEGER_REL_TOL = 1e-6  # relative error; the inverse of 0.333333333 counts as 3
 BATCH_SAMPLINGS = {
@@ -95,7 +103,7 @@ DESCENT_THEORY_VARIABLES = {
     "eps_best_lam": Variable(
         (), "generalization error of the minimum with the best penalty", r"$\epsilon_{\lambda^*}$"
     ),
-    "eps_bayes": Variable((), "generalization error of the Bayes-optimal student", r"$\epsilon_\mathrm{Bayes}$"),
+    **BAYES_ERROR_VARIABLES,
 }
 
 

@@ -32,6 +32,7 @@ from statmech.keys.scenario import AbstractScenario
 from statmech.keys.sweep_grid import NameOrAxis, NumberOrAxis
 from statmech.keys.variables import Variable, make_local_field_variables
 from statmech.kinds.convex_fit import (
+    BAYES_ERROR_VARIABLES,
     FIT_THEORY_VARIABLES,
     FIT_VARIABLES,
     MINIMISED_LOSS_FIELD,
@@ -60,7 +61,7 @@ CLUSTER_VARIABLES = {
 INTERCEPT_VARIABLES = {"intercept": Variable((), "intercept of a student's field", "$w_0$")}
 CLUSTER_THEORY_VARIABLES = {
     **FIT_THEORY_VARIABLES,
-    "eps_bayes": Variable((), "generalization error of the Bayes-optimal student", r"$\epsilon_\mathrm{Bayes}$"),
+    **BAYES_ERROR_VARIABLES,
     "eps_known": Variable((), "error of the best plane between clusters that are known", r"$\epsilon_\mathrm{known}$"),
 }
 

@@ -78,7 +78,8 @@ def _solve_points(cell: RiskCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping
     """Return the theoretical variables of a risk cell at each alpha and lambda (batch,)."""
     setting = cell.loss_setting
     state = solve_loss_minimum(*setting.learner, alpha, lam, setting.inputs)._asdict()
-    return state | {"R_bayes": _compute_bayes_cosines(cell, alpha.tolist()), "alpha_c": _compute_critical_alpha(cell)}
+    bayes, alpha_c = _compute_bayes_cosines(cell, alpha.tolist()), _compute_critical_alpha(cell)
+    return state | {"R_bayes": bayes, "eps_bayes": np.arccos(bayes) / np.pi, "alpha_c": alpha_c}
 
 
 def _solve_ensembles(
