@@ -24,7 +24,7 @@ import numpy as np
 from statmech.errors import ConfigError
 from statmech.keys.sweep_grid import ensure_tuple
 from statmech.keys.variables import BIAS_SUFFIX, DIMS_AVERAGED_IN_FIGURES, DIMS_HIDDEN_IN_FIGURES, STD_SUFFIX, Variable
-from statmech.parameters.schedules_and_controls import ControlFunction, collect_segment_starts, is_time_dependent
+from statmech.parameters.schedules_and_controls import ControlFunction, is_time_dependent
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -259,17 +259,6 @@ def add_time_dependent_keys(results: Results) -> Results:
         for part in (results.theory, results.lines)
     )
     return replace(results, theory=theory, lines=lines)
-
-
-def get_jump_times(scenario: AbstractScenario) -> tuple[float, ...]:
-    """Return all positive jump times of the keys of a scenario."""
-    controls = [
-        value
-        for values in get_time_dependent_keys(scenario).values()
-        for value in values
-        if isinstance(value, ControlFunction)
-    ]
-    return tuple(edge for edge in collect_segment_starts(controls) if edge > 0)
 
 
 def _add_key_values(scenario: AbstractScenario, names: list[str], dataset: xr.Dataset) -> xr.Dataset:

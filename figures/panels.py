@@ -167,10 +167,6 @@ def solve_dense_theory(theory: xr.Dataset, x: str, **chosen: Any) -> xr.Dataset:
     theory = theory.sel(chosen)
     if theory.sizes.get(x, 1) < 2:
         return theory
-    if "control" in theory:
-        from theory.control.optimal_controls import restore_best_controls  # lazy import: it needs JAX
-
-        restore_best_controls(theory)
     lines = smooth(modify_scenario(theory, **chosen), x, own_theory=theory)
     if lines is None:
         return theory

@@ -41,6 +41,7 @@ MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
 SINGULARITY_GRID_FACTORS = 1 + np.array(
     [-0.3, -0.22, -0.15, -0.11, -0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08, 0.11, 0.15, 0.22, 0.3]
 )  # grid points, relative to the singular value
+RELATIVE_TIMES_AFTER_JUMPS = np.array([0, *np.geomspace(5e-4, 0.05, 16)])  # relative to the last time
 TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
 MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
@@ -318,6 +319,10 @@ def smooth(
 def _solve_dense_line(
     scenario: AbstractScenario, axis: str, max_points: int, own_theory: xr.Dataset | None
 ) -> xr.Dataset | None:
+    if own_theory is not None and "control" in own_theory:
+        from theory.control.optimal_controls import restore_best_controls  # imported late: needs JAX
+
+        restore_best_controls(own_theory)
     config = _make_dense_config(scenario, axis, max_points)
     if config is None:
         return None
@@ -511,14 +516,30 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
     steps = integer and axis in scenario.recorded_coordinates  # iterations compute every step, even if few are recorded
     solver_points = max_points if steps else getattr(get_solver(scenario), "LINE_POINTS", max_points)
     num_points = min(max_points, max_grid_points, solver_points)
-    dense = make_line_grid(values, num_points, integer)
+    steps_of_log = np.diff(np.log(values)) if values.size > 3 and values.min() > 0 and not integer else np.arange(2)
+    if np.allclose(steps_of_log, steps_of_log[0]):  # spaced geometrically, for a logarithmic axis
+        dense = np.geomspace(values[0], values[-1], num_points)
+    else:
+        dense = make_line_grid(values, num_points, integer)
     find_singularities = getattr(get_solver(scenario), "find_singularities", None)
     singular_values = find_singularities(scenario).get(axis, ()) if find_singularities else ()
     singular = np.outer(singular_values, SINGULARITY_GRID_FACTORS).ravel()
+    singular = find_times_after_jumps(scenario) if axis == "t" else singular
     added_points = singular[(singular > dense[0]) & (singular < dense[-1])]
     points = np.union1d(dense, added_points).tolist()
     axis_form = [{section_key: point} for point in points] if section_key else points
     return {**config, axis: axis_form, **_choose_ignored_key_values(config, ignores)}
+
+
+def find_times_after_jumps(scenario: AbstractScenario) -> np.ndarray:
+    """Return the times at and shortly after jumps of controls and tasks, where lines of theory may have corners."""
+    cells: Sequence[Any] = list(scenario.cells())
+    if "control" in scenario.theory_only_variables:
+        from theory.control.optimal_controls import add_best_controls  # imported late: needs JAX
+
+        cells = [cell for cell, _ in add_best_controls(cells, scenario.t[-1])]
+    jumps = sorted({edge for cell in cells for edge in getattr(cell, "edges", ())})
+    return np.add.outer(jumps, scenario.t[-1] * RELATIVE_TIMES_AFTER_JUMPS).ravel()
 
 
 def _split_section_axis(axis_form: Any) -> tuple[str, np.ndarray]:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from figures import curves
-from figures.derived_data import get_jump_times
 from figures.explorer import settings
 from statmech.errors import StatmechError
 from statmech.inputs.covariance_modes import use_chart_accuracy
@@ -186,7 +185,6 @@ def describe_stored_runs(runs: xr.Dataset, num_seeds: int = 0) -> str:
 
 CACHED_SOLUTION_N = 10**6  # above every K: one solution is rescaled to all other N
 MAX_CACHED_DATASETS = 32  # a slider can return to earlier values without delay
-RELATIVE_TIMES_AFTER_JUMPS = np.array([0, *np.geomspace(5e-4, 0.05, 16)])  # relative to the end of x
 SOLVER_LOCK = threading.Lock()  # a page waits for the thread that solves its theory in advance
 
 
@@ -200,9 +198,10 @@ def solve_with_dense_grid(scenario: AbstractScenario, axis: str) -> tuple[xr.Dat
     values = get_key_values(scenario, axis)
     dense = _make_dense_grid(settings.get_page_kind(scenario), axis, values)
     if dense and axis == "t":
-        jumps = [*get_jump_times(scenario), *ensure_tuple(scenario.config().get("switch") or ())]
-        times = np.add.outer(jumps, values[-1] * RELATIVE_TIMES_AFTER_JUMPS).ravel().tolist()
-        dense = sorted({*dense, *(time for time in times if values[0] < time < values[-1])})
+        from theory.solutions import find_times_after_jumps  # imported here, as it needs JAX
+
+        times = find_times_after_jumps(scenario)
+        dense = np.union1d(dense, times[(times > values[0]) & (times < values[-1])]).tolist()
     averaged = [
         name for name, variable in scenario.variables.items() if variable.is_interval_mean
     ]  # averages over the time between records

@@ -39,14 +39,18 @@ from theory.kinds.cell_groups import searched_penalties as searched_penalties
 
 SOURCE = "replica-symmetric, N -> infinity"
 LINE_POINTS = 60  # style: ok
+MAX_VANISHING_PENALTY = 1e-3  # students with larger penalties have no peak in alpha
 
 
 def find_singularities(scenario: Risk) -> dict[str, tuple[float, ...]]:
-    """Return the values of alpha where the error of least squares diverges or peaks as the penalty vanishes.
+    """Return the values of alpha where the error of least squares or the length of a student may diverge.
 
-    There the number of examples equals the number of directions of larger variance: 1 for inputs of equal variances.
+    The error diverges or peaks, as the penalty vanishes, where the number of examples equals the number of directions
+    of larger variance: 1 for inputs of equal variances. The length diverges where labels cease to be separable.
     """
-    alphas = {1.0}
+    cells = [cell for cell in scenario.cells() if cell.lam != "best" and cell.lam <= MAX_VANISHING_PENALTY]
+    thresholds = {_compute_critical_alpha(cell) for cell in cells}
+    alphas = {1.0, *filter(np.isfinite, thresholds)}
     for inputs in ensure_tuple(scenario.inputs):
         if inputs.num_variance_groups > 1 and (modes := inputs.modes(1)) is not None:
             alphas |= {*np.cumsum(modes.shares[np.argsort(-modes.variances)]).round(12).tolist()}
