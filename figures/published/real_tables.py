@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures.arrangement import check_parallel_axes
 from figures.curves import select_position
-from figures.labels import format_power_of_ten
+from figures.labels import format_power_of_ten, unicode_from_latex
 from figures.panels import add_title_and_legend, combine_with_lines, draw_panel, make_figure, modify_scenario
 from figures.published_figure import PublishedFigure
 from statmech.inputs.data_sets import find_data_source
@@ -30,7 +30,8 @@ PANEL_TITLE_FONT_SIZE = 6.3  # three panels leave room for 38 letters per line
 EXAMPLE_COUNT_AXIS_LABEL = "number of examples $P$"
 TABLE_ERROR_LABELS = {"eps_y": r"label error $\epsilon_y$", "mse_y": "mean squared error"}
 TABLE_THEORY_NOTE = (
-    "points: learners, mean and standard error; lines: theory from the table alone; $n$ rows, $N$ columns"
+    "points: learners, mean and standard error; lines: theory from the table alone; $n$ rows, $N$ columns; "
+    r"$\epsilon_y$: fraction of wrong labels"
 )
 
 
@@ -85,7 +86,7 @@ def draw_where_it_fails(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         size, warnings = _describe_table_and_warnings(diagnosis_by_table[table])
         title_lines = [
             f"({'abcdefgh'[index]}) {get_table_title(table)}",
-            rf"{at_table.loss.item()}, $\lambda$ = {lam}, {size}",
+            rf"{at_table.loss.item()}, $\lambda$ = {unicode_from_latex(lam)}, {size}",
             warnings,
         ]
         ax.set_title("\n".join(title_lines), loc="left", fontsize=PANEL_TITLE_FONT_SIZE)

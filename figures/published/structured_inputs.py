@@ -131,10 +131,13 @@ def draw_random_features(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         for part in (runs, theory, _solve_at_dense_widths(theory))
     )
     results, (figure, axes) = combine_with_lines(*parts), make_figure(3.0, 1, 2)
+    assert results.lines is not None
+    results.lines["train_loss"] = np.maximum(results.lines.train_loss, MIN_DRAWN_LOSS)  # 0 is below the axis
     for ax, (name, label) in zip(axes, ERROR_PANEL_LABELS.items(), strict=True):
         keys = draw_panel(ax, results, "width", name, "lam", label=label, log="xy")
         draw_guide(ax, x=1, color="0.3", text="$N=P$")
         ax.set_xlabel("$N/P$ (features / examples)")
+    axes[1].set_ylim(float(runs.train_loss.mean("seed").min()) / 2, None)
     return add_title_and_legend(figure, results, keys, "loss", "teacher", f"$D$ = {D}", f"$P$ = {P}", note=PENALTY_NOTE)
 
 
