@@ -59,6 +59,7 @@ def curves(ax: Axes) -> None:
         ax.plot(solved.alpha, solved.mse.isel(lam=number), color=CURVE_COLOURS[look])
     ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="mean squared error")
     set_log_axes(ax, "xy")
+    ax.annotate("20 data sets,\n$N = 400$", (0.1, 0.03))
     ax.legend(handles=[make_curve_handle(look, name) for name, look in zip(LAMBDAS.values(), (1, 0), strict=True)])
 
 
@@ -67,7 +68,8 @@ def escapes(ax: Axes) -> None:
     results = run_once("plateau", seeds=32)
     for line in results.simulation.eps_g.transpose("seed", ...):
         ax.plot(line.t, line, color=CURVE_COLOURS[0], linewidth=0.5, alpha=0.6)
-    ax.plot(results.theory.t, results.theory.eps_g, color=THEORY_COLOUR, linewidth=1.6)
+    solved = solution("plateau", t=np.union1d(np.linspace(0, 10, 41), results.theory.t).tolist())
+    ax.plot(solved.t, solved.eps_g, color=THEORY_COLOUR, linewidth=1.6)
     ax.annotate("32 runs, $N = 10^4$", (28, 1e-6), color=CURVE_COLOURS[0])
     ax.set(xlabel="$t$ = examples / $N$", ylabel=r"$\epsilon_g$")
     set_log_axes(ax, "y")
@@ -86,6 +88,7 @@ def jump(ax: Axes) -> None:
         ax.plot(line.alpha, line.where(line.alpha > at), color=CURVE_COLOURS[index])
         ax.annotate(name, (0.8, height), color=CURVE_COLOURS[index], va="top")
         draw_seed_means(ax, alphas, results.simulation.m.isel(step=-1).sel(start=start), index)
+    ax.annotate("10 data sets,\n$N = 2000$", (1.55, 0.5))
     draw_guide(ax, x=at, text=r"$\alpha_\mathrm{alg}$", color="0.3")
     ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="overlap with the teacher")
 

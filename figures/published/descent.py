@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterMathtext
 from scipy.interpolate import PchipInterpolator
 
 from figures.panels import (
@@ -58,6 +59,7 @@ def draw_implicit_bias(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     late.plot(*_solve_penalised_minima(theory, margin), **PENALTY_PATH_STYLE)
     draw_guide(early, late, y=margin)
     early.set(xlabel="$t$ (epochs)")
+    early.xaxis.set_major_formatter(LogFormatterMathtext())
     add_panel_letters(early, late)
     keys = [
         make_curve_handle(0, "gradient descent"),

@@ -46,9 +46,8 @@ def draw_hitting_distribution(simulation: xr.Dataset, theory: xr.Dataset) -> Fig
         make_line_handle("theory, nothing fitted"),
     ]
     num_omitted = np.count_nonzero(times > edges[-1])
-    mean = f"mean $t_{{\\mathrm{{until}}}}/N$ = {times.mean():.2f} (theory {time.mean / N:.3f})"
     note = HITTING_NOTE.format(until=scenario.until.R, omitted=num_omitted, runs=times.size)
-    return add_title_and_legend(figure, simulation, keys, "teacher", "eta", mean, note=note)
+    return add_title_and_legend(figure, simulation, keys, "teacher", "eta", note=note)
 
 
 hitting_law = PublishedFigure(  # style: ok
