@@ -110,6 +110,7 @@ WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)
 # grid over all widths, and factors around the peak
 WIDTH_LINE_POINTS = 121
 WIDTH_PEAK_FACTORS = 10 ** np.linspace(-0.1, 0.1, 61)
+WIDTH_TOL = 1e-9  # closer widths are equal
 MIN_DRAWN_LOSS = 1e-12  # smaller training losses are rounding errors
 PENALTY_NOTE = (
     r"$\lambda$: penalty; $D$: latent variables; $N$: random features; $P$: examples; off the lines: finite $D$; "
@@ -126,18 +127,19 @@ def draw_random_features(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         )
     runs = simulation.assign(train_loss=simulation.train_loss.where(simulation.train_loss > MIN_DRAWN_LOSS))
     D, P = _count_latent_variables(theory), int(theory.P.values.flat[0])
-    parts = (
+    parts = [
         part.assign_coords(width=D / part.latent / P).swap_dims({WIDTH_AXIS: "width"})
         for part in (runs, theory, _solve_at_dense_widths(theory))
-    )
+    ]
+    lowest = float(runs.train_loss.mean("seed").min()) / 2  # the line that falls to 0 at N = P ends at the axis
+    loss = parts[2].train_loss.where(parts[2].train_loss > MIN_DRAWN_LOSS)
+    parts[2]["train_loss"] = loss.fillna(lowest).where(loss.notnull() | (abs(loss.width - 1) < WIDTH_TOL))
     results, (figure, axes) = combine_with_lines(*parts), make_figure(3.0, 1, 2)
-    assert results.lines is not None
-    results.lines["train_loss"] = np.maximum(results.lines.train_loss, MIN_DRAWN_LOSS)  # 0 is below the axis
     for ax, (name, label) in zip(axes, ERROR_PANEL_LABELS.items(), strict=True):
         keys = draw_panel(ax, results, "width", name, "lam", label=label, log="xy")
         draw_guide(ax, x=1, color="0.3", text="$N=P$")
         ax.set_xlabel("$N/P$ (features / examples)")
-    axes[1].set_ylim(float(runs.train_loss.mean("seed").min()) / 2, None)
+    axes[1].set_ylim(lowest, None)
     return add_title_and_legend(figure, results, keys, "loss", "teacher", f"$D$ = {D}", f"$P$ = {P}", note=PENALTY_NOTE)
 
 
