@@ -45,6 +45,7 @@ RELATIVE_TIMES_AFTER_JUMPS = np.array([0, *np.geomspace(5e-4, 0.05, 16)])  # rel
 TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
 MAX_SWEEP_GRID_POINTS = 6000  # product over all axes of the sweep
+MIN_GEOMETRIC_VALUES = 4  # fewer values do not reveal their spacing
 MIN_LINE_POINTS_RANGE = 12, 40  # as many as there are recorded values, within this range
 SPLINE_MEAN_CHI_SQUARED = 0.5  # mean squared deviation from samples, in standard errors
 MAX_SPLINE_DEVIATION = 2.0  # in standard errors of a sample
@@ -102,9 +103,8 @@ def _describe_edge_optimum(name: str, value: float, search_min: float, search_ma
     ''
     """
     for side, edge in (("smallest", search_min), ("largest", search_max)):
-        if edge and np.isclose(
-            value, edge, rtol=SEARCH_EDGE_TOL, atol=0.0
-        ):  # an edge at 0 limits the parameter, not the search
+        # an edge at 0 limits the parameter, not the search
+        if edge and np.isclose(value, edge, rtol=SEARCH_EDGE_TOL, atol=0.0):
             searched = f"the {side} value that is searched ({search_min:g} to {search_max:g})"
             return f"{name} is {edge:g}, {searched}: the optimum may lie beyond"
     return ""
@@ -332,9 +332,8 @@ def _solve_dense_line(
     except (ScenarioError, SolverError):  # the grid is too fine or leaves the valid range of the equations
         return None
     if axis in dense.recorded_coordinates:
-        solution = solution.drop_vars(
-            [name for name, variable in dense.variables.items() if variable.is_interval_mean and name in solution]
-        )
+        means = [name for name, variable in dense.variables.items() if variable.is_interval_mean]
+        solution = solution.drop_vars(means, errors="ignore")
     ignored = [str(dim) for dim in solution.dims if dim in scenario.keys_ignored_by_theory]
     lines = solution.isel(dict.fromkeys(ignored, 0), drop=True)
     if any((lines[name] > 0).any() for name in list_standard_error_names(lines)):
@@ -482,11 +481,8 @@ def _find_gap(line: xr.DataArray, axis: str, transition: float, has_transition: 
     values = line.interp({axis: points}).values
     just_above = line.interp({axis: np.array([transition, *x[(x > transition) & (x < above)]])})
     min_jump = MIN_JUMP_RANGE_FRACTION * (line.max(axis) - line.min(axis))
-    has_transition = (
-        has_transition.any([dim for dim in has_transition.dims if dim not in line.dims])
-        .broadcast_like(min_jump)
-        .transpose(*min_jump.dims)
-    )
+    other_dims = [dim for dim in has_transition.dims if dim not in line.dims]
+    has_transition = has_transition.any(other_dims).broadcast_like(min_jump).transpose(*min_jump.dims)
     with np.errstate(invalid="ignore"):  # infinite values have no difference
         steps = np.abs(np.diff(values, axis=0))
         before, jump, *after = (steps.T / np.diff(points)).T  # slopes
@@ -516,11 +512,10 @@ def _make_dense_config(scenario: AbstractScenario, axis: str, max_points: int) -
     steps = integer and axis in scenario.recorded_coordinates  # iterations compute every step, even if few are recorded
     solver_points = max_points if steps else getattr(get_solver(scenario), "LINE_POINTS", max_points)
     num_points = min(max_points, max_grid_points, solver_points)
-    steps_of_log = np.diff(np.log(values)) if values.size > 3 and values.min() > 0 and not integer else np.arange(2)
-    if np.allclose(steps_of_log, steps_of_log[0]):  # spaced geometrically, for a logarithmic axis
-        dense = np.geomspace(values[0], values[-1], num_points)
-    else:
-        dense = make_line_grid(values, num_points, integer)
+    has_many_values = values.size >= MIN_GEOMETRIC_VALUES and values.min() > 0 and not integer
+    is_geometric = has_many_values and np.isclose(np.ptp(np.diff(np.log(values))), 0.0)  # for a logarithmic axis
+    ends = values.min(), values.max()
+    dense = np.geomspace(*ends, num_points) if is_geometric else make_line_grid(values, num_points, integer)
     find_singularities = getattr(get_solver(scenario), "find_singularities", None)
     singular_values = find_singularities(scenario).get(axis, ()) if find_singularities else ()
     singular = np.outer(singular_values, SINGULARITY_GRID_FACTORS).ravel()
@@ -574,12 +569,8 @@ def make_line_grid(values: np.ndarray, max_points: int, integer: bool = False) -
     if integer and high - low < max_points:
         return np.union1d(np.arange(np.ceil(low), high + 1, dtype=values.dtype), values)
     linear, first = np.linspace(low, high, max_points - max_points // 2), _get_geometric_start(values)
-    geometric = (
-        np.geomspace(first, high, max_points // 2 + 2)[1:-1]
-        if first
-        else np.linspace(low, high, max_points // 2 + 2)[1:-1]
-    )
-    points = np.sort(np.concatenate([linear, geometric]))
+    make_grid = np.geomspace if first else np.linspace
+    points = np.sort(np.concatenate([linear, make_grid(first or low, high, max_points // 2 + 2)[1:-1]]))
     return np.union1d(np.rint(points).astype(int), values) if integer else points
 
 

@@ -30,8 +30,7 @@ def draw_hitting_distribution(simulation: xr.Dataset, theory: xr.Dataset) -> Fig
     scenario = scenario_from_dataset(theory)
     if scenario.shape or "t_until" not in simulation:
         raise ConfigError('the figure "hitting_law" requires a threshold `until` and a single value of every key')
-    time, (figure, (left, right)) = hitting_time(scenario), make_figure(3.0, 1, 2)
-    N = int(simulation.N)
+    (figure, (left, right)), time, N = make_figure(3.0, 1, 2), hitting_time(scenario), int(simulation.N)
     times = simulation.t_until.values.ravel() / N
     edges = np.linspace(0.0, LAST_BIN_MEANS * time.mean / N, HISTOGRAM_BINS + 1)
     _draw_density(left, times, edges)
@@ -45,8 +44,8 @@ def draw_hitting_distribution(simulation: xr.Dataset, theory: xr.Dataset) -> Fig
         make_points_handle("simulation", **get_curve_style(0)),
         make_line_handle("theory, nothing fitted"),
     ]
-    num_omitted = np.count_nonzero(times > edges[-1])
-    note = HITTING_NOTE.format(until=scenario.until.R, omitted=num_omitted, runs=times.size)
+    omitted = np.count_nonzero(times > edges[-1])
+    note = HITTING_NOTE.format(until=scenario.until.R, omitted=omitted, runs=times.size)
     return add_title_and_legend(figure, simulation, keys, "teacher", "eta", note=note)
 
 

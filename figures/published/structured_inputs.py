@@ -110,7 +110,6 @@ WIDTH_AXIS = "N_inputs_alpha"  # keys that are swept in parallel (`zip`)
 # grid over all widths, and factors around the peak
 WIDTH_LINE_POINTS = 121
 WIDTH_PEAK_FACTORS = 10 ** np.linspace(-0.1, 0.1, 61)
-WIDTH_TOL = 1e-9  # closer widths are equal
 MIN_DRAWN_LOSS = 1e-12  # smaller training losses are rounding errors
 PENALTY_NOTE = (
     r"$\lambda$: penalty; $D$: latent variables; $N$: random features; $P$: examples; off the lines: finite $D$; "
@@ -133,7 +132,7 @@ def draw_random_features(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ]
     lowest = float(runs.train_loss.mean("seed").min()) / 2  # the line that falls to 0 at N = P ends at the axis
     loss = parts[2].train_loss.where(parts[2].train_loss > MIN_DRAWN_LOSS)
-    parts[2]["train_loss"] = loss.fillna(lowest).where(loss.notnull() | (abs(loss.width - 1) < WIDTH_TOL))
+    parts[2]["train_loss"] = loss.fillna(lowest).where(loss.notnull() | (loss.width.round(9) == 1))
     results, (figure, axes) = combine_with_lines(*parts), make_figure(3.0, 1, 2)
     for ax, (name, label) in zip(axes, ERROR_PANEL_LABELS.items(), strict=True):
         keys = draw_panel(ax, results, "width", name, "lam", label=label, log="xy")

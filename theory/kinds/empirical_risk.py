@@ -49,8 +49,7 @@ def find_singularities(scenario: Risk) -> dict[str, tuple[float, ...]]:
     of larger variance: 1 for inputs of equal variances. The length diverges where labels cease to be separable.
     """
     cells = [cell for cell in scenario.cells() if cell.lam != "best" and cell.lam <= MAX_VANISHING_PENALTY]
-    thresholds = {_compute_critical_alpha(cell) for cell in cells}
-    alphas = {1.0, *filter(np.isfinite, thresholds)}
+    alphas = {1.0, *filter(np.isfinite, map(_compute_critical_alpha, cells))}
     for inputs in ensure_tuple(scenario.inputs):
         if inputs.num_variance_groups > 1 and (modes := inputs.modes(1)) is not None:
             alphas |= {*np.cumsum(modes.shares[np.argsort(-modes.variances)]).round(12).tolist()}
