@@ -274,6 +274,25 @@ def test_a_line_that_diverges_leaves_the_frame():
     assert beyond.get_gid() == DATA_OUTSIDE_AXES_GID
 
 
+def test_a_line_over_time_has_points_just_after_a_jump_of_the_rate():
+    line = theory.smooth(Scenario(rule="hebb", t=[0, 10, 20], eta={"at": [0, 5], "is": [1, 0.1]}), "t")
+    after = line.t.values[line.t.values >= 5]
+    assert after[0] == 5
+    assert np.diff(after[:5]).max() < 0.02
+
+
+def test_a_line_has_points_around_the_threshold_of_separability():
+    scenario = Risk(loss="logistic", teacher="logit", gain=5, lam=1e-4, alpha=[1, 8])
+    alpha = theory.smooth(scenario, "alpha").alpha.values
+    threshold = float(theory.solve(scenario).alpha_c.values.flat[0])
+    assert np.diff(alpha[abs(alpha - threshold) < 0.1 * threshold]).max() < 0.2
+
+
+def test_a_line_through_geometrically_spaced_values_has_a_geometric_grid():
+    steps = np.diff(np.log(theory.smooth(Scenario(rule="hebb", t=np.geomspace(0.1, 100, 7).tolist()), "t").t))
+    np.testing.assert_allclose(steps, steps[0])
+
+
 @pytest.mark.slow
 def test_a_figure_for_a_paper_is_one_column_in_8_points_and_one_for_a_talk_is_large():
     swept = results(eta=[0.5, 1])
