@@ -54,9 +54,10 @@ TITLE_AND_LEGEND_HEIGHT = 0.9  # inches for title and legend
 WIDTHS_BY_NAME = {"page": PAGE_WIDTH, "column": COLUMN_WIDTH, "wide column": 1.4 * COLUMN_WIDTH}
 MAX_RIGHT_ENTRY_LETTERS = 32  # longer entries would leave too little width for the panel
 MAX_TEXT_LINE_LETTERS = 125  # per line, for a figure as wide as a page
-LINE_TOL = 1e-6  # relative: theory that differs less is one line
+HIDDEN_LINE_TOL = 0.006  # fraction of the axis, half the width of a line
+MIN_HIDDEN_FRACTION = 0.2  # of a line's points: lines that merely cross stay as they are
 BAR_SHIFT = 0.012  # fraction of the range of x
-ZEROS_NOTE = "triangles at the foot: 0"
+ZEROS_NOTE, ZEROS_ROOM = "arrows at the foot: 0", 0.12  # fraction of the axis
 SINGLE_RUN_STYLE: dict[str, Any] = {"linewidth": 0.4, "alpha": 0.5, "gid": NO_LEGEND_GID}
 NOUNS_BY_ENTRY_KIND = {"points": "points", "line": "lines"}  # bands have a note of their own
 
@@ -114,16 +115,19 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
         ax.set_xlim(x / 2, 2 * x)
     for curve in _separate_overlapping_bars(panel):
         _draw_curve(ax, curve, panel.log)
-    _draw_hidden_line(ax, panel)
     for line in panel.lines:
         _draw_line(ax, line)
     for mark in panel.marks:
         ax.plot(mark.x, mark.y, **mark.style)
     if panel.x_ticks is not None:
         ax.set_xticks(*(part for part in panel.x_ticks if part is not None))
+    if panel.hides_zeros:  # room for their arrows below the points
+        low, high = ax.get_ylim()
+        ax.set_ylim(low * (low / high) ** ZEROS_ROOM)
     for axis, (low, high) in panel.limits.items():
         ax.set(**{f"{axis}lim": (low, high)})
     panels.set_log_axes(ax, panel.log)
+    _draw_hidden_lines(ax, panel)
     ax.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
 
 
@@ -160,13 +164,17 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
     panels.draw_curve(ax, drawn_curve.curve, style, log, drawn_curve.filled_mask)
 
 
-def _draw_hidden_line(ax: Axes, panel: PanelDescription) -> None:
-    """Draw the first of two solid lines of theory as dashes where the second would hide it."""
-    styles = [curve.style.line or {} for curve in panel.curves]
-    if [style.get("linestyle") for style in styles] == ["-", "-"]:
-        first, second = (np.array([curve.curve.theory_x, curve.curve.theory], float) for curve in panel.curves)
-        if first.shape == second.shape and (hidden := np.isclose(first, second, rtol=LINE_TOL).all(axis=0)).any():
-            ax.plot(*np.where(hidden, first, np.nan), **styles[0] | {"linestyle": (0, (4, 4)), "gid": NO_LEGEND_GID})
+def _draw_hidden_lines(ax: Axes, panel: PanelDescription) -> None:
+    """Draw a solid line of theory as dashes where a later one hides it."""
+    solid = [curve for curve in panel.curves if (curve.style.line or {}).get("linestyle") == "-"]
+    for pair in itertools.combinations(solid, 2):
+        first, second = (np.array([curve.curve.theory_x, curve.curve.theory], float) for curve in pair)
+        if first.shape == second.shape:
+            ends = ((ax.transScale + ax.transLimits).transform(line.T) for line in (first, second))
+            hidden = np.isclose(*ends, rtol=0, atol=HIDDEN_LINE_TOL).all(axis=1)
+            if hidden.mean() >= MIN_HIDDEN_FRACTION:
+                style = (pair[0].style.line or {}) | {"linestyle": (0, (4, 4)), "gid": NO_LEGEND_GID}
+                ax.plot(*np.where(hidden, first, np.nan), **style)
 
 
 def _draw_line(ax: Axes, line: DrawnLine) -> None:

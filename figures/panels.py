@@ -32,6 +32,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.path import Path as MarkerPath
 from matplotlib.ticker import AutoLocator, MaxNLocator
 
 from figures import curves as series
@@ -129,14 +130,14 @@ def _add_strip(ax: Axes) -> Axes:
 
 
 MAX_LEGEND_COLUMNS, MAX_LEGEND_LETTERS = 5, 110  # for a legend as wide as a page
+ZERO_ARROW = MarkerPath([(0, 1), (0, -1), (-0.5, -0.2), (0, -1), (0.5, -0.2)], [1, 2, 1, 2, 2])
 ZERO_MARKER_STYLE: dict[str, Any] = {
-    "marker": "v",
-    "markersize": 3,
-    "linestyle": "none",
-    "clip_on": False,
+    "marker": ZERO_ARROW,
+    "markersize": 6,
+    "markerfacecolor": "none",
     "gid": NO_LEGEND_GID,
 }
-ZERO_MARKER_HEIGHT_FRACTION = 0.015  # fraction of the axis
+ZERO_MARKER_HEIGHT_FRACTION = 0.07  # fraction of the axis
 ZERO_BAR_END_TOL = 1e-6  # relative to the mean: lower ends of error bars that count as 0
 LEGEND_ROW_HEIGHT, DEFINITION_LINE_HEIGHT = 0.16, 0.12  # inches
 MAX_HEADING_LINE_LETTERS, MAX_NOTE_LINE_LETTERS = 100, 118  # per line, for a figure as wide as a page
@@ -316,12 +317,10 @@ def draw_curve(
     `log` names the logarithmic axes, and `filled_mask` is a mask of filled points. A curve with many points is thinned
     to points that are equally spaced on the axis.
     """
-    all_x, zeros = curve.x, curve.x[:0] if curve.mean is None else curve.x[curve.mean == 0]
-    if "y" in log and zeros.size:
-        size = style.points.get("markersize", ZERO_MARKER_STYLE["markersize"])
-        mark_zeros_at_foot(ax, zeros, style.points["color"], markersize=size)
+    all_x, is_joined = curve.x, style.points.get("linestyle", "none") != "none"
+    if "y" in log and curve.mean is not None:
+        _mark_zeros_at_foot(ax, curve, style.points["color"], is_joined)
     full_curve = _drop_nonpositive(curve, log)
-    is_joined = style.points.get("linestyle", "none") != "none"
     curve = series.thin_curve(full_curve, "x" in log, *([MAX_DRAWN_MARKERS] if is_joined else []))
     if filled_mask is not None and curve.x.size < all_x.size:
         filled_mask = np.asarray(filled_mask)[np.isin(all_x, curve.x)]
@@ -393,16 +392,17 @@ def annotate_line_end(ax: Axes, x: float, y: float, text: str) -> None:
     ax.annotate(text, (x, y), (2, 0), va="center", **GUIDE_TEXT_STYLE)
 
 
-def mark_zeros_at_foot(ax: Axes, x: Any, colour: Any, **style: Any) -> None:
-    """Mark the positions of values that are 0 at the foot of a logarithmic axis."""
-    for position in x:
-        foot = ax.plot(
-            position,
-            ZERO_MARKER_HEIGHT_FRACTION,
-            transform=ax.get_xaxis_transform(),
-            **ZERO_MARKER_STYLE | {"color": colour} | style,
-        )
-        foot[0].set_in_layout(False)
+def _mark_zeros_at_foot(ax: Axes, curve: Curve, colour: Any, is_joined: bool) -> None:
+    """Mark means that are 0 by arrows above a logarithmic axis, and join the last point to the first arrow."""
+    zeros, height = np.flatnonzero(curve.mean == 0), ZERO_MARKER_HEIGHT_FRACTION
+    for x in curve.x[zeros]:
+        [foot] = ax.plot(x, height, transform=ax.get_xaxis_transform(), color=colour, **ZERO_MARKER_STYLE)
+        foot.set_in_layout(False)
+    if is_joined and curve.mean is not None and zeros.size and zeros[0]:
+        ends = (curve.x[zeros[0]], height), (curve.x[zeros[0] - 1], curve.mean[zeros[0] - 1])
+        line_style = {name: JOINING_LINE_STYLE[name] for name in ("color", "linewidth", "zorder")}
+        line = {"arrowstyle": "-", "shrinkA": 0, "shrinkB": 3, **line_style}
+        ax.annotate("", *ends, ax.get_xaxis_transform(), "data", line, zorder=1).set_in_layout(False)
 
 
 def keep_outer_labels(panels: Sequence[Axes], axes: str = "y") -> None:

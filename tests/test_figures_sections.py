@@ -20,6 +20,7 @@ import simulate
 import statmech
 from figures import captions, curves, guides, labels, matplotlib_drawing, overlay
 from figures.inspection import find_figure_faults
+from figures.panels import ZERO_ARROW
 from statmech import ConfigError, Risk, Scenario, ScenarioError
 from statmech.config.shipped_configs import read_shipped_configs
 from statmech.keys.figure_key import FIGURE_PART_KEYS, Composition, read_figure_composition
@@ -406,7 +407,7 @@ def test_zeros_on_a_logarithmic_axis_are_marked_at_its_foot_and_bars_to_zero_lea
     section = Composition(y="eps_g_majority_vote", x="t", log="y", theory=False)
     figure = figures.compose(statmech.Results(rules.scenario, runs, None), section)
     [ax] = figure.axes
-    [foot] = [line for line in ax.lines if line.get_marker() == "v"]
+    [foot] = [line for line in ax.lines if line.get_marker() is ZERO_ARROW]
     assert foot.get_xdata() == [0.5]
     assert ax.get_ylim()[0] > 0.01
     assert matplotlib_drawing.ZEROS_NOTE in figure.get_supxlabel()

@@ -63,7 +63,7 @@ attention = PublishedFigure(
         r"last time against $\epsilon_d$: $\epsilon_g$ relative to the plain perceptron after the same number of "
         r"examples; fraction of the features and decision errors since the second-to-last recorded time. All "
         r"$\epsilon_d$ and boundaries learn the same examples, so that their deviations from theory are correlated. "
-        r"Triangles at the bottom: no run had a decision error."
+        r"Arrows at the bottom: no run had a decision error."
     ),
 )
 

@@ -137,7 +137,7 @@ batch_perceptron = PublishedFigure(
     supported_values={"loss": ("perceptron",)},
     caption=(
         r"Rosenblatt's rule applied to all examples at once, which is gradient descent on the loss $\max(0,-yh)$. "
-        r"(a) Training error against the number of epochs, at the largest $\alpha$; triangles at the foot: 0. (b) "
+        r"(a) Training error against the number of epochs, at the largest $\alpha$; arrows at the foot: 0. (b) "
         r"Number of epochs until one example in a hundred is misclassified, if this takes longer than the first "
         r"recorded epochs; lines interpolate theory at the $\alpha$ of the simulation. Dotted, in the colour of the "
         r"flip fraction: $\alpha_c$, above which no student classifies all examples correctly."
