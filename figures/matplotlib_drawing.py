@@ -132,10 +132,10 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
 
 
 def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
-    """Shift the joined points of two curves along x if half the pairs lie within an error bar."""
+    """Shift the points of two curves without theory along x if half the pairs lie within an error bar."""
     parts: Any = [(curve.curve.x, curve.curve.mean, curve.curve.error) for curve in panel.curves]
-    is_joined = [curve.style.points.get("linestyle") == "-" and curve.curve.error is not None for curve in panel.curves]
-    if len(parts) != 2 or not all(is_joined) or not np.array_equal(parts[0][0], parts[1][0]):
+    is_measured = [curve.curve.theory is None and curve.curve.error is not None for curve in panel.curves]
+    if len(parts) != 2 or not all(is_measured) or not np.array_equal(parts[0][0], parts[1][0]):
         return panel.curves
     (x, first, first_error), (_, second, second_error) = parts
     is_drawable = np.isfinite(x).any() and ("x" not in panel.log or np.nanmin(x) > 0)
@@ -166,7 +166,8 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
 
 def _draw_hidden_lines(ax: Axes, panel: PanelDescription) -> None:
     """Draw a solid line of theory as dashes where a later one hides it."""
-    solid = [curve for curve in panel.curves if (curve.style.line or {}).get("linestyle") == "-"]
+    curves_with_theory = [curve for curve in panel.curves if curve.curve.theory is not None]
+    solid = [curve for curve in curves_with_theory if (curve.style.line or {}).get("linestyle") == "-"]
     for pair in itertools.combinations(solid, 2):
         first, second = (np.array([curve.curve.theory_x, curve.curve.theory], float) for curve in pair)
         if first.shape == second.shape:

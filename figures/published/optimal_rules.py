@@ -77,7 +77,7 @@ def draw_noise_optimal(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         draw_seed_means(ax, rule_runs.flip, scale * rule_runs, index)
     _label_axes(*axes)
     keys: list[Any] = [
-        make_curve_handle(index, get_kind_label(rule) + schedule_text)
+        make_curve_handle(index, get_kind_label(rule) + schedule_text, linestyle="--", linewidth=0.9)
         for index, (rule, schedule_text) in enumerate(RULE_SCHEDULE_LABELS.items())
     ]
     keys += [
