@@ -14,6 +14,7 @@ from figures.style import (
     CURVE_COLOURS,
     CURVE_DASHES,
     CURVE_MARKERS,
+    JOINING_LINE_STYLE,
     THEORY_COLOUR,
 )
 from statmech.keys.variables import BIAS_SUFFIX, STD_SUFFIX
@@ -42,16 +43,20 @@ def make_title_texts(parts: list[ArrangedResults]) -> list[str]:
     return [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
 
 
-def make_series_entries(parts: list[ArrangedResults], has_variable_markers: bool = False) -> list[LegendEntry]:
+def make_series_entries(
+    parts: list[ArrangedResults], has_variable_markers: bool = False, is_joined: bool = False
+) -> list[LegendEntry]:
     """Return the legend entries of colours and markers.
 
     With `has_variable_markers`, markers distinguish variables, and the entries of colours are lines.
+    With `is_joined`, the entries of markers have the thin line that joins points.
     """
     shared = {size for size in parts[0].size_and_runs_texts if all(size in part.size_and_runs_texts for part in parts)}
     entries = [
         entry for part in parts for entry in _make_colour_entries(part, len(parts) > 1, shared, has_variable_markers)
     ]
-    return entries + list({entry.label: entry for part in parts for entry in _make_marker_entries(part)}.values())
+    marker_entries = [entry for part in parts for entry in _make_marker_entries(part, is_joined)]
+    return entries + list({entry.label: entry for entry in marker_entries}.values())
 
 
 def make_mark_entries(parts: list[ArrangedResults]) -> list[LegendEntry]:
@@ -109,8 +114,8 @@ def _make_colour_entries(
         yield LegendEntry(label, style)
 
 
-def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
-    """Yield a legend entry per marker, with dashes if theory has values and depends on the marker axis."""
+def _make_marker_entries(part: ArrangedResults, is_joined: bool) -> Iterator[LegendEntry]:
+    """Yield a legend entry per marker, with the joining line or the dashes of theory that depends on its axis."""
     results, layout = part.results, part.layout
     ignored = curves.is_ignored_by_theory(results, layout.marker_axes)
     for index, (text, position) in enumerate(
@@ -128,6 +133,8 @@ def _make_marker_entries(part: ArrangedResults) -> Iterator[LegendEntry]:
             "markerfacecolor": "white",
             **width,
         }
+        if is_joined:
+            style |= {"linestyle": "-", "linewidth": JOINING_LINE_STYLE["linewidth"]}
         yield LegendEntry(text, style)
 
 

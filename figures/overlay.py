@@ -103,7 +103,7 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     series_entries = [
         entry
         for content, parts in zip(contents, parts_by_content, strict=True)
-        for entry in legends.make_series_entries(parts, isinstance(content.y, dict))
+        for entry in legends.make_series_entries(parts, isinstance(content.y, dict), content.join)
     ]
     titles = {
         tuple(panel.title for panel in panels[start : start + counts[0]]) for start in range(0, len(panels), counts[0])

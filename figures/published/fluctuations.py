@@ -44,17 +44,22 @@ def draw_fluctuations(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     if "eps_g_std" not in theory:
         raise ConfigError('the figure "fluctuations" requires `corrections: true`')
     rules, lines = [str(rule) for rule in theory.rule.values], _solve_until_late_times(theory)
+    shows_bias = np.zeros(len(theory.N), bool)
     figure, axes = make_figure(6.5, 3, len(rules), sharex="row", sharey="row", squeeze=False)
     for column, rule in zip(axes.T, rules, strict=True):
         runs, rule_theory = (part.sel(rule=rule).eps_g for part in (simulation, theory))
         _draw_theory_bias_and_variance(column, lines.sel(rule=rule))
         for index, N in enumerate(theory.N.values):
             rule_runs, cell = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
-            _draw_bias_and_variance(column, rule_runs, rule_theory.sel(N=N).isel(student=0), index, len(theory.N))
+            limit_error = rule_theory.sel(N=N).isel(student=0)
+            shows_bias[index] |= _draw_bias_and_variance(column, rule_runs, limit_error, index, len(theory.N))
             _draw_standardised_density_points(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index, len(theory.N))
         column[0].set_title(get_kind_label(rule))
     _label_axes(axes, float(theory.t.values[-1]))
-    sizes = [f"simulation, $N$ = {N:,}" for N in theory.N.values.tolist()]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    lower_panels = f" in ({letters[len(rules)]}) to ({letters[3 * len(rules) - 1]})"
+    pairs = zip(theory.N.values.tolist(), shows_bias, strict=True)
+    sizes = [f"simulation, $N$ = {N:,}{'' if shown else lower_panels}" for N, shown in pairs]
     keys: list[Any] = [
         make_points_handle(label, **get_curve_style(index) | nested_marker_size(index, len(sizes)))
         for index, label in enumerate(sizes)
@@ -101,8 +106,8 @@ def _draw_theory_bias_and_variance(axes_column: Any, line: xr.Dataset) -> None:
 
 def _draw_bias_and_variance(
     axes_column: Any, runs: xr.DataArray, limit_error: xr.DataArray, index: int, num_sizes: int
-) -> None:
-    """Draw the scaled bias and variance of the runs at one N, with standard errors."""
+) -> bool:
+    """Draw the scaled bias and variance of the runs at one N, and return True if a bias is precise enough."""
     runs, limit_error = runs.sel(t=runs.t > 0), limit_error.sel(t=limit_error.t > 0)
     N, seeds, spread = int(runs.N), runs.sizes["seed"], runs - runs.mean("seed")
     variance = (spread**2).sum("seed") / max(seeds - 1, 1)
@@ -111,6 +116,7 @@ def _draw_bias_and_variance(
     bias, error = N * (runs.mean("seed") - limit_error) / limit_error, N * np.sqrt(variance / seeds) / limit_error
     draw_mean_points(axes_column[0], t, bias.where(error < MAX_DRAWN_SCALED_BIAS_ERROR), error, style)
     draw_mean_points(axes_column[1], t, N * variance / limit_error**2, N * variance_error / limit_error**2, style)
+    return bool((error < MAX_DRAWN_SCALED_BIAS_ERROR).any())
 
 
 def _draw_standardised_density_points(

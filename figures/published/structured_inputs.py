@@ -31,7 +31,7 @@ from theory.convex.best_lambda import find_best_group_lambdas
 from theory.solutions import solve_line
 
 TEACHER_PART_POINTS = 121
-BEST_PENALTY_TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
+BEST_PENALTY_TICKS, STAR_ROOM = (0, 0.01, 0.05, 0.2, 0.5, 1), -0.004
 TEACHER_FRACTION_NOTE = (
     r"lines: theory, $N\to\infty$; $T$: fraction of the teacher in the directions of larger variance; "
     r"$\sigma$: noise of the outputs; (b): square-root scale"
@@ -47,8 +47,9 @@ def draw_aligned(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     results = combine_with_lines(simulation, theory, lines)
     keys = draw_panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
     for index, (key, spectrum) in enumerate(zip(keys, spectra, strict=True)):
-        key.set_label(f"$T$ = {_get_aligned_teacher_fraction(spectrum):.2g}")
         line, lam = lines.isel(inputs=index), float(theory.lam_best.isel(inputs=index).values.flat[0])
+        zero = "" if lam else r", best $\lambda$ = 0"
+        key.set_label(f"$T$ = {_get_aligned_teacher_fraction(spectrum):.2g}{zero}")
         if float(line.lam[0]) <= lam <= float(line.lam[-1]):
             height = np.interp(np.log(lam), np.log(line.lam), line.mse.values.ravel())
             error.plot(lam, height, color=key.get_color(), **MINIMUM_STAR_STYLE)
@@ -100,8 +101,8 @@ def _draw_best_penalty_curve(ax: Axes, theory: xr.Dataset, spectrum: Spectrum) -
         lam = np.array([*lam[lam > 0], 0, np.nan, 0, 0])
     ax.plot(part, lam, color=THEORY_COLOUR, zorder=1, clip_on=False)
     draw_guide(ax, x=_get_aligned_teacher_fraction(replace(spectrum, teacher="random")))
-    ax.set_yscale("function", functions=(np.sqrt, np.square))
-    ax.set(ylim=(0, None), yticks=BEST_PENALTY_TICKS, xlabel="alignment of the teacher $T$")
+    ax.set_yscale("function", functions=(lambda y: np.sign(y) * np.abs(y) ** 0.5, lambda root: root * np.abs(root)))
+    ax.set(ylim=(STAR_ROOM, None), yticks=BEST_PENALTY_TICKS, xlabel="alignment of the teacher $T$")
     ax.yaxis.set_major_formatter("{x:g}")
     ax.set_ylabel(r"best penalty $\lambda$")
 
