@@ -94,7 +94,7 @@ SEPARATION_ERROR_THRESHOLD = 1e-2  # a lower training error counts as separation
 SEPARATION_LINE_POINTS = 60
 SEPARABLE_NOTE = (
     r"$p_f$: flipped fraction of the labels; $\alpha_c$: above it, no student separates the examples; "
-    "epoch: step with all $P$ examples; lines of (a) interpolate between whole epochs"
+    "epoch: step with all $P$ examples (between epochs, lines interpolate)"
 )
 
 
