@@ -55,7 +55,7 @@ WIDTHS_BY_NAME = {"page": PAGE_WIDTH, "column": COLUMN_WIDTH, "wide column": 1.4
 MAX_RIGHT_ENTRY_LETTERS = 32  # longer entries would leave too little width for the panel
 MAX_TEXT_LINE_LETTERS = 125  # per line, for a figure as wide as a page
 HIDDEN_LINE_TOL = 0.006  # fraction of the axis, half the width of a line
-MIN_HIDDEN_FRACTION = 0.2  # of a line's points: lines that merely cross stay as they are
+MIN_HIDDEN_FRACTION = 0.2  # shorter overlaps, such as crossings, do not hide a line
 BAR_SHIFT = 0.012  # fraction of the range of x
 ZEROS_NOTE, ZEROS_ROOM = "arrows at the foot: 0", 0.12  # fraction of the axis
 SINGLE_RUN_STYLE: dict[str, Any] = {"linewidth": 0.4, "alpha": 0.5, "gid": NO_LEGEND_GID}
@@ -122,8 +122,8 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
     if panel.x_ticks is not None:
         ax.set_xticks(*(part for part in panel.x_ticks if part is not None))
     if panel.hides_zeros:  # room for their arrows below the points
-        low, high = ax.get_ylim()
-        ax.set_ylim(low * (low / high) ** ZEROS_ROOM)
+        foot, top = ax.get_ylim()
+        ax.set_ylim(foot * (foot / top) ** ZEROS_ROOM)
     for axis, (low, high) in panel.limits.items():
         ax.set(**{f"{axis}lim": (low, high)})
     panels.set_log_axes(ax, panel.log)
@@ -166,13 +166,12 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
 
 def _draw_hidden_lines(ax: Axes, panel: PanelDescription) -> None:
     """Draw a solid line of theory as dashes where a later one hides it."""
-    curves_with_theory = [curve for curve in panel.curves if curve.curve.theory is not None]
-    solid = [curve for curve in curves_with_theory if (curve.style.line or {}).get("linestyle") == "-"]
+    solid = [curve for curve in panel.curves if (curve.style.line or {}).get("linestyle") == "-"]
     for pair in itertools.combinations(solid, 2):
         first, second = (np.array([curve.curve.theory_x, curve.curve.theory], float) for curve in pair)
-        if first.shape == second.shape:
-            ends = ((ax.transScale + ax.transLimits).transform(line.T) for line in (first, second))
-            hidden = np.isclose(*ends, rtol=0, atol=HIDDEN_LINE_TOL).all(axis=1)
+        if first.ndim == 2 and first.shape == second.shape:
+            to_axes = (ax.transScale + ax.transLimits).transform
+            hidden = (np.abs(to_axes(first.T) - to_axes(second.T)) < HIDDEN_LINE_TOL).all(axis=1)
             if hidden.mean() >= MIN_HIDDEN_FRACTION:
                 style = (pair[0].style.line or {}) | {"linestyle": (0, (4, 4)), "gid": NO_LEGEND_GID}
                 ax.plot(*np.where(hidden, first, np.nan), **style)

@@ -400,8 +400,7 @@ def _mark_zeros_at_foot(ax: Axes, curve: Curve, colour: Any, is_joined: bool) ->
         foot.set_in_layout(False)
     if is_joined and curve.mean is not None and zeros.size and zeros[0]:
         ends = (curve.x[zeros[0]], height), (curve.x[zeros[0] - 1], curve.mean[zeros[0] - 1])
-        line_style = {name: JOINING_LINE_STYLE[name] for name in ("color", "linewidth", "zorder")}
-        line = {"arrowstyle": "-", "shrinkA": 0, "shrinkB": 3, **line_style}
+        line = JOINING_LINE_STYLE | {"arrowstyle": "-", "shrinkA": 0, "shrinkB": 3}
         ax.annotate("", *ends, ax.get_xaxis_transform(), "data", line, zorder=1).set_in_layout(False)
 
 

@@ -114,15 +114,16 @@ def test_legends_have_columns_of_nearly_equal_length():
 
 
 def test_a_line_that_another_hides_is_dashed_over_it_where_they_coincide():
-    x, values = np.linspace(0, 1, 5), (np.array([0, 0.2, 0.6, 1, 1]), np.ones(5))
+    x = np.linspace(0, 1, 11)
+    values = np.minimum(1.25 * x, 0.999), 1 - x, np.ones(11)  # the second line only crosses the first
     drawn = [
         DrawnCurve(Curve("", x, theory_x=x, theory=y), CurveStyle({}, {"color": colour, "linestyle": "-"}, {}))
-        for y, colour in zip(values, ("C0", "C1"), strict=True)
+        for y, colour in zip(values, ("C0", "C1", "C2"), strict=True)
     ]
     [ax] = draw_description(FigureDescription((PanelDescription("m", "x", "m", curves=tuple(drawn)),))).axes
-    *_, dashed = ax.lines
-    assert (dashed.get_color(), dashed.is_dashed()) == ("C0", True)
-    assert np.isfinite(dashed.get_ydata()).tolist() == [False, False, False, True, True]
+    [dashed] = [line for line in ax.lines if line.is_dashed()]
+    assert dashed.get_color() == "C0"
+    assert np.isfinite(dashed.get_ydata()).tolist() == [False] * 8 + [True] * 3
 
 
 def test_theory_at_a_few_integers_is_a_line_without_marks():

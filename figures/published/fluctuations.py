@@ -56,10 +56,9 @@ def draw_fluctuations(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
             _draw_standardised_density_points(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index, len(theory.N))
         column[0].set_title(get_kind_label(rule))
     _label_axes(axes, float(theory.t.values[-1]))
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    lower_panels = f" in ({letters[len(rules)]}) to ({letters[3 * len(rules) - 1]})"
-    pairs = zip(theory.N.values.tolist(), shows_bias, strict=True)
-    sizes = [f"simulation, $N$ = {N:,}{'' if shown else lower_panels}" for N, shown in pairs]
+    lower_panels = f" in ({chr(ord('a') + len(rules))}) to ({chr(ord('a') + 3 * len(rules) - 1)})"
+    panel_texts = np.where(shows_bias, "", lower_panels)
+    sizes = [f"simulation, $N$ = {N:,}{text}" for N, text in zip(theory.N.values.tolist(), panel_texts, strict=True)]
     keys: list[Any] = [
         make_points_handle(label, **get_curve_style(index) | nested_marker_size(index, len(sizes)))
         for index, label in enumerate(sizes)
