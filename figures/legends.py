@@ -99,19 +99,14 @@ def _make_colour_entries(
         marker_style: dict[str, Any] = (
             {"marker": marker, "markerfacecolor": face} if marker and results.simulation is not None else {}
         )
-        line_style: Any = line if results.theory is not None else "none"
         label = ", ".join(item for item in (part.label, text) if item) + (
             f" ({', '.join(own_sizes)})" if own_sizes else ""
         )
         if not marker_style and results.theory is None:  # nothing in the figure is a line of this colour
             yield LegendEntry(label, {"facecolor": part.curve_colours[index], "alpha": 1, "linewidth": 0}, "band")
             continue
-        style = {
-            "color": part.curve_colours[index],
-            "linestyle": part.line_dashes if not marker_style else line_style,
-            **marker_style,
-        }
-        yield LegendEntry(label, style)
+        line_style: Any = part.line_dashes if not marker_style else line if results.theory is not None else "none"
+        yield LegendEntry(label, {"color": part.curve_colours[index], "linestyle": line_style, **marker_style})
 
 
 def _make_marker_entries(part: ArrangedResults, is_joined: bool) -> Iterator[LegendEntry]:
@@ -122,19 +117,13 @@ def _make_marker_entries(part: ArrangedResults, is_joined: bool) -> Iterator[Leg
         _iterate_labelled_positions(part, layout.marker_axes) if layout.marker_axes else ()
     ):
         has_line = (not ignored or curves.has_run_bands(results.scenario)) and _has_theory(part, position)
-        dashes: Any = CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"
-        marker = CURVE_MARKERS[index % len(CURVE_MARKERS)] if results.simulation is not None else "none"
-        # the line is the edge of a band
-        width: dict[str, Any] = {"linewidth": BAND_EDGE_WIDTH_POINTS} if ignored else {}
-        style: dict[str, Any] = {
-            "color": THEORY_COLOUR,
-            "marker": marker,
-            "linestyle": dashes,
-            "markerfacecolor": "white",
-            **width,
-        }
+        line: dict[str, Any] = {"linestyle": CURVE_DASHES[index % len(CURVE_DASHES)] if has_line else "none"}
         if is_joined:
-            style |= {"linestyle": "-", "linewidth": JOINING_LINE_STYLE["linewidth"]}
+            line = {"linestyle": "-", "linewidth": JOINING_LINE_STYLE["linewidth"]}
+        elif ignored:
+            line["linewidth"] = BAND_EDGE_WIDTH_POINTS
+        marker = CURVE_MARKERS[index % len(CURVE_MARKERS)] if results.simulation is not None else "none"
+        style = {"color": THEORY_COLOUR, "marker": marker, "markerfacecolor": "white", **line}
         yield LegendEntry(text, style)
 
 

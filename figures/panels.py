@@ -131,12 +131,7 @@ def _add_strip(ax: Axes) -> Axes:
 
 MAX_LEGEND_COLUMNS, MAX_LEGEND_LETTERS = 5, 110  # for a legend as wide as a page
 ZERO_ARROW = MarkerPath([(0, 1), (0, -1), (-0.5, -0.2), (0, -1), (0.5, -0.2)], [1, 2, 1, 2, 2])
-ZERO_MARKER_STYLE: dict[str, Any] = {
-    "marker": ZERO_ARROW,
-    "markersize": 6,
-    "markerfacecolor": "none",
-    "gid": NO_LEGEND_GID,
-}
+ZERO_STYLE: dict[str, Any] = {"marker": ZERO_ARROW, "markersize": 6, "markerfacecolor": "none", "gid": NO_LEGEND_GID}
 ZERO_MARKER_HEIGHT_FRACTION = 0.07  # fraction of the axis
 ZERO_BAR_END_TOL = 1e-6  # relative to the mean: lower ends of error bars that count as 0
 LEGEND_ROW_HEIGHT, DEFINITION_LINE_HEIGHT = 0.16, 0.12  # inches
@@ -394,14 +389,13 @@ def annotate_line_end(ax: Axes, x: float, y: float, text: str) -> None:
 
 def _mark_zeros_at_foot(ax: Axes, curve: Curve, colour: Any, is_joined: bool) -> None:
     """Mark means that are 0 by arrows above a logarithmic axis, and join the last point to the first arrow."""
-    zeros, height = np.flatnonzero(curve.mean == 0), ZERO_MARKER_HEIGHT_FRACTION
+    zeros, height, foot = np.flatnonzero(curve.mean == 0), ZERO_MARKER_HEIGHT_FRACTION, ax.get_xaxis_transform()
     for x in curve.x[zeros]:
-        [foot] = ax.plot(x, height, transform=ax.get_xaxis_transform(), color=colour, **ZERO_MARKER_STYLE)
-        foot.set_in_layout(False)
+        ax.plot(x, height, transform=foot, color=colour, **ZERO_STYLE)[0].set_in_layout(False)
     if is_joined and curve.mean is not None and zeros.size and zeros[0]:
         ends = (curve.x[zeros[0]], height), (curve.x[zeros[0] - 1], curve.mean[zeros[0] - 1])
         line = JOINING_LINE_STYLE | {"arrowstyle": "-", "shrinkA": 0, "shrinkB": 3}
-        ax.annotate("", *ends, ax.get_xaxis_transform(), "data", line, zorder=1).set_in_layout(False)
+        ax.annotate("", *ends, foot, "data", line, zorder=1).set_in_layout(False)
 
 
 def keep_outer_labels(panels: Sequence[Axes], axes: str = "y") -> None:

@@ -47,18 +47,17 @@ def draw_fluctuations(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     shows_bias = np.zeros(len(theory.N), bool)
     figure, axes = make_figure(6.5, 3, len(rules), sharex="row", sharey="row", squeeze=False)
     for column, rule in zip(axes.T, rules, strict=True):
-        runs, rule_theory = (part.sel(rule=rule).eps_g for part in (simulation, theory))
+        runs = simulation.sel(rule=rule).eps_g
         _draw_theory_bias_and_variance(column, lines.sel(rule=rule))
         for index, N in enumerate(theory.N.values):
             rule_runs, cell = runs.sel(N=N).isel(student=0), theory.sel(rule=rule, N=N).isel(student=0)
-            limit_error = rule_theory.sel(N=N).isel(student=0)
-            shows_bias[index] |= _draw_bias_and_variance(column, rule_runs, limit_error, index, len(theory.N))
+            shows_bias[index] |= _draw_bias_and_variance(column, rule_runs, cell.eps_g, index, len(theory.N))
             _draw_standardised_density_points(column[2], rule_runs.isel(t=-1), cell.isel(t=-1), index, len(theory.N))
         column[0].set_title(get_kind_label(rule))
     _label_axes(axes, float(theory.t.values[-1]))
     lower_panels = f" in ({chr(ord('a') + len(rules))}) to ({chr(ord('a') + 3 * len(rules) - 1)})"
-    panel_texts = np.where(shows_bias, "", lower_panels)
-    sizes = [f"simulation, $N$ = {N:,}{text}" for N, text in zip(theory.N.values.tolist(), panel_texts, strict=True)]
+    panel_texts = zip(theory.N.values, np.where(shows_bias, "", lower_panels), strict=True)
+    sizes = [f"simulation, $N$ = {N:,}{text}" for N, text in panel_texts]
     keys: list[Any] = [
         make_points_handle(label, **get_curve_style(index) | nested_marker_size(index, len(sizes)))
         for index, label in enumerate(sizes)

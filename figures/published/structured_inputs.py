@@ -31,7 +31,7 @@ from theory.convex.best_lambda import find_best_group_lambdas
 from theory.solutions import solve_line
 
 TEACHER_PART_POINTS = 121
-BEST_PENALTY_TICKS, STAR_ROOM = (0, 0.01, 0.05, 0.2, 0.5, 1), -0.004
+BEST_PENALTY_TICKS, STAR_ROOM = (0, 0.02, 0.1, 0.3, 1), -0.004
 TEACHER_FRACTION_NOTE = (
     r"lines: theory, $N\to\infty$; $T$: fraction of the teacher in the directions of larger variance; "
     r"$\sigma$: noise of the outputs; (b): square-root scale"
@@ -48,8 +48,7 @@ def draw_aligned(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     keys = draw_panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
     for index, (key, spectrum) in enumerate(zip(keys, spectra, strict=True)):
         line, lam = lines.isel(inputs=index), float(theory.lam_best.isel(inputs=index).values.flat[0])
-        zero = "" if lam else r", best $\lambda$ = 0"
-        key.set_label(f"$T$ = {_get_aligned_teacher_fraction(spectrum):.2g}{zero}")
+        key.set_label(f"$T$ = {_get_aligned_teacher_fraction(spectrum):.2g}" + r", best $\lambda$ = 0" * (lam == 0))
         if float(line.lam[0]) <= lam <= float(line.lam[-1]):
             height = np.interp(np.log(lam), np.log(line.lam), line.mse.values.ravel())
             error.plot(lam, height, color=key.get_color(), **MINIMUM_STAR_STYLE)
