@@ -73,9 +73,9 @@ boundaries = PublishedFigure(
     axes=("data", "classifier"),
     caption=(
         "Decision boundaries of classifiers that learnt all points shown; shading marks the region of the second "
-        "class. Arrow: direction of a linear classifier's weight vector, normal to the boundary (the boundary is "
-        "computed from the weights). Dashed: lines at the distance of the nearest point (the margin), drawn if no "
-        "point is misclassified. Percentages: accuracy on held-out folds."
+        "class. Arrow: a linear classifier's weight vector, normal to the boundary, towards the class + (the "
+        "boundary is computed from the weights). Dashed: lines at the distance of the nearest point (the margin), "
+        "drawn if no point is misclassified. Percentages: accuracy on held-out folds."
     ),
     points_caption="",
     lines_caption="",
@@ -114,7 +114,8 @@ def _draw_decision_regions(
         side = (make_plane_grid(points.X) @ boundary.w + boundary.b).reshape(decision.shape) / np.linalg.norm(
             boundary.w
         )
-        _draw_weight_arrow(ax, points.X, boundary)
+        sign = 1 if _choose_positive_class(points.y) == np.unique(points.y)[-1] else -1
+        _draw_weight_arrow(ax, points.X, boundary._replace(w=sign * boundary.w, b=sign * boundary.b))
         if np.isfinite(boundary.margin):
             margins = [-boundary.margin, boundary.margin]
             ax.contour(side, levels=margins, colors="0.1", linewidths=0.8, linestyles="--", **plane_options)
@@ -129,6 +130,11 @@ def _draw_decision_regions(
     for value, style in zip(np.unique(points.y), CLASS_MARKER_STYLES, strict=False):
         ax.plot(*points.X[points.y == value].T, linestyle="none", markersize=2.4, markeredgewidth=0.6, **style)
     ax.set(aspect="equal", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+
+
+def _choose_positive_class(y: np.ndarray) -> Any:
+    """Return the class towards which weights point: "+", or the last class in sorted order."""
+    return "+" if "+" in y else np.unique(y)[-1]
 
 
 def _draw_weight_arrow(ax: Axes, X: np.ndarray, boundary: LinearBoundary) -> None:
@@ -171,5 +177,7 @@ def _make_legend_handles(y: np.ndarray) -> list[Line2D]:
         ),
         make_line_handle("boundary", **BOUNDARY_LINE_STYLE),
         make_line_handle("margin, if separated", **BOUNDARY_LINE_STYLE | {"linestyle": "--", "linewidth": 0.8}),
-        make_line_handle(r"direction of $\mathbf{w}$", marker=">", markevery=[1], **BOUNDARY_LINE_STYLE),
+        make_line_handle(
+            rf"$\mathbf{{w}}$, to class {_choose_positive_class(y)}", marker=">", markevery=[1], **BOUNDARY_LINE_STYLE
+        ),
     ]
