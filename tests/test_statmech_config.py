@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from statmech import Scenario
-from statmech.config.config_files import SHIPPED_CONFIG_FOLDER, list_shipped_configs, load
+from statmech.config.config_files import SHIPPED_CONFIG_FOLDER, format_config, list_shipped_configs, load
 from statmech.config.shipped_configs import read_shipped_config
 from statmech.errors import ConfigError, format_unknown_name
 from statmech.keys.scenario import SCENARIOS, get_kinds
@@ -509,3 +509,10 @@ def test_a_likely_name_and_a_parameter_of_one_class_are_answered_with_a_remedy(c
     with pytest.raises(ConfigError) as refused:
         load(config, given.split())
     assert answer in str(refused.value)
+
+
+def test_a_long_section_is_written_with_a_line_for_each_key_and_read_back(tmp_path):
+    scenario, path = load("early_stopping"), tmp_path / "again.yaml"
+    path.write_text(format_config(scenario))
+    assert '\n  split: "alpha"\n' in path.read_text()
+    assert load(str(path)).config() == scenario.config()

@@ -38,6 +38,7 @@ _PACKAGE_FOLDER = Path(__file__).parents[1]
 SIMULATION_STORE_NAME = "simulation.zarr"
 RESULT_STORE_PATTERNS = (SIMULATION_STORE_NAME, "simulation.*-of-*.zarr", "theory.zarr")
 MAX_CONFIG_BYTES = 500_000
+MAX_SECTION_LINE_LETTERS = 100  # longer sections of a written config have a line for each key
 ConfigCheck = Callable[[dict[str, Any]], Iterable[Problem]]
 SHIPPED_CONFIG_FOLDER = next(
     (folder for folder in (_PACKAGE_FOLDER / "configs", _PACKAGE_FOLDER.parent / "configs") if folder.is_dir()),
@@ -277,7 +278,15 @@ def format_config(scenario: AbstractScenario) -> str:
         except ScenarioError as failure:  # some defaults are not valid here, such as the start for the optimal rule
             required_values |= {str(key): all_values[str(key)] for (key, *_), _ in failure.problems}
     changed = {name: value for name, value in all_values.items() if default.get(name) != value}
-    return "\n".join(f"{name}: {format_yaml_value(value)}" for name, value in {**required_values, **changed}.items())
+    return "\n".join(_format_yaml_entry(name, value) for name, value in {**required_values, **changed}.items())
+
+
+def _format_yaml_entry(name: str, value: Any) -> str:
+    """Format a key and its value, in a line for each inner key if one line would be long."""
+    line = f"{name}: {format_yaml_value(value)}"
+    if len(line) <= MAX_SECTION_LINE_LETTERS or not isinstance(value, dict) or not all(map(str.isidentifier, value)):
+        return line
+    return "\n  ".join([f"{name}:", *(f"{key}: {format_yaml_value(part)}" for key, part in value.items())])
 
 
 def format_yaml_value(value: Any) -> str:
