@@ -54,6 +54,7 @@ TITLE_AND_LEGEND_HEIGHT = 0.9  # inches for title and legend
 WIDTHS_BY_NAME = {"page": PAGE_WIDTH, "column": COLUMN_WIDTH, "wide column": 1.4 * COLUMN_WIDTH}
 MAX_RIGHT_ENTRY_LETTERS = 32  # longer entries would leave too little width for the panel
 MAX_TEXT_LINE_LETTERS = 125  # per line, for a figure as wide as a page
+MAX_DASHED_LINES = 5  # dashes of more lines would hide each other
 HIDDEN_LINE_TOL, MIN_HIDDEN_FRACTION = 0.006, 0.2  # fraction of the axis, half the width of a line; of the points
 BAR_SHIFT = 0.012  # fraction of the range of x
 ZEROS_NOTE, ZEROS_ROOM = "arrows at the foot: 0", 0.12  # fraction of the axis
@@ -164,9 +165,9 @@ def _draw_curve(ax: Axes, drawn_curve: DrawnCurve, log: str) -> None:
 
 
 def _draw_hidden_lines(ax: Axes, panel: PanelDescription) -> None:
-    """Draw a solid line of theory as dashes where a later one hides it."""
+    """Draw a solid line of theory as dashes where a later one hides it, unless a panel has many lines."""
     solid = [curve for curve in panel.curves if (curve.style.line or {}).get("linestyle") == "-"]
-    for pair in itertools.combinations(solid, 2):
+    for pair in itertools.combinations(solid if len(solid) <= MAX_DASHED_LINES else (), 2):
         first, second = (np.array([curve.curve.theory_x, curve.curve.theory], float) for curve in pair)
         if first.ndim == 2 and first.shape == second.shape:
             to_axes = (ax.transScale + ax.transLimits).transform
