@@ -111,10 +111,10 @@ class ChartRows:
     def make_theory_rows(self, curves: Sequence[DrawnCurve], dash: str = "") -> Rows:
         """Return rows of theory: one per line and reference level, or one per name along x.
 
-        All lines have the `dash`, or each its own by default. A level that is common to all curves is grey.
+        All lines have the `dash`, or each its own by default. A level that several curves share is grey.
         """
-        data, grey_levels, drawn_levels = _make_columns(*LINE_COLUMNS), _list_common_levels(curves), set[str]()
-        drawn_lines = []
+        data, drawn_lines = _make_columns(*LINE_COLUMNS), []
+        levels: dict[tuple[str, bytes], tuple[np.ndarray, np.ndarray, str, list[str]]] = {}
         for drawn_curve in curves:
             curve, style = drawn_curve.curve, drawn_curve.style.line
             if curve.theory is None or curve.theory_x is None or style is None:
@@ -127,20 +127,17 @@ class ChartRows:
                 continue
             own_dash, is_stepped = dash or get_dash(style.get("linestyle", "-")), "drawstyle" in style
             drawn_lines.append((curve.theory_x, curve.theory, colour, label, is_stepped))
-            lines = [(label, curve.theory, own_dash, LINE_WIDTH)]
-            lines += [
-                (name, values, get_dash(linestyle), LEVEL_LINE_WIDTH)
-                for (name, values), linestyle in zip(curve.reference_levels, cycle(LEVEL_LINE_STYLES), strict=False)
-            ]
-            for name, values, line_dash, width in lines:
-                if name in grey_levels & drawn_levels:
-                    continue
-                drawn_levels.add(name)
-                line_colour = get_curve_colour(THEORY_COLOUR) if name in grey_levels else colour
-                for x, y in self._split_line(curve.theory_x, values, is_stepped):
-                    _add_row(data, x, y, line_colour, name, line_dash, width * self.theme.size)
+            for x, y in self._split_line(curve.theory_x, curve.theory, is_stepped):
+                _add_row(data, x, y, colour, label, own_dash, LINE_WIDTH * self.theme.size)
+            for (name, values), linestyle in zip(curve.reference_levels, cycle(LEVEL_LINE_STYLES), strict=False):
+                level = levels.setdefault((name, values.tobytes()), (curve.theory_x, values, linestyle, []))
+                level[3].append(colour)
         if not dash:
             self._add_covered_parts(data, drawn_lines)
+        for (name, _), (level_x, values, linestyle, colours) in levels.items():
+            colour = colours[0] if len(colours) == 1 else get_curve_colour(THEORY_COLOUR)
+            for x, y in self._split_line(level_x, values, False):
+                _add_row(data, x, y, colour, name, get_dash(linestyle), LEVEL_LINE_WIDTH * self.theme.size)
         return data
 
     def _add_covered_parts(self, data: Rows, lines: Sequence[tuple[np.ndarray, np.ndarray, str, str, bool]]) -> None:
@@ -271,16 +268,6 @@ class ChartRows:
         if self.log_x:
             good &= x > 0
         return good
-
-
-def _list_common_levels(curves: Sequence[DrawnCurve]) -> set[str]:
-    """Return the names of reference levels with the same values in all of several curves."""
-    levels = [dict(drawn_curve.curve.reference_levels) for drawn_curve in curves]
-    return {
-        name
-        for name, values in (levels[0] if len(levels) > 1 else {}).items()
-        if all(name in rest and np.array_equal(values, rest[name], equal_nan=True) for rest in levels[1:])
-    }
 
 
 def _make_columns(*names: str) -> Rows:
