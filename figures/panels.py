@@ -508,8 +508,9 @@ def wrap_texts(
     widths = (narrower for narrower in range(shortest, int(width)))
     balanced = (_distribute_texts(given_texts, separator, narrower) for narrower in widths)
     lines = next((part for part in balanced if len(part) == len(lines)), lines)
-    words = [re.findall(r"(?:\$[^$]*\$|[^ $])+", line) for line in lines]  # a text may be wider than the figure
-    return (separator.rstrip() + "\n").join("\n".join(_distribute_texts(line, " ", width)) for line in words)
+    # a text may be wider than the figure
+    words_by_line = [re.findall(r"(?:\$[^$]*\$|[^ $])+", line) for line in lines]
+    return (separator.rstrip() + "\n").join("\n".join(_distribute_texts(line, " ", width)) for line in words_by_line)
 
 
 def _distribute_texts(texts: Sequence[str], separator: str, width: float) -> list[str]:

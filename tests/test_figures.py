@@ -43,6 +43,7 @@ from statmech import (
     run,
 )
 from statmech.config.config_files import list_shipped_configs
+from statmech.inputs.data_sets import load_data_set
 from statmech.keys.figure_key import Composition
 from theory.solutions import cache_theory_lines
 
@@ -349,6 +350,15 @@ def test_a_single_recorded_time_is_drawn_against_the_longest_numeric_axis():
 def computed(scenario):
     """Results of a small scenario."""
     return Results(scenario, simulate.run(scenario), None if scenario.unsolved else theory.solve(scenario))
+
+
+@pytest.mark.slow
+def test_weights_point_from_the_negative_to_the_positive_class(data_folder):
+    perceptron = figures.draw("boundaries", computed(tiny("boundaries"))).axes[0]
+    [arrow] = [text for text in perceptron.texts if getattr(text, "arrow_patch", None)]
+    data = load_data_set("separable")
+    centres = [data.X[data.y == name].mean(axis=0) for name in "-+"]
+    assert np.subtract(arrow.xy, arrow.xyann) @ np.subtract(*reversed(centres)) > 0
 
 
 def test_a_kind_of_scenario_without_published_figures_is_drawn_by_the_overlay():

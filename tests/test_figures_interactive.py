@@ -148,6 +148,21 @@ def test_a_level_that_all_curves_have_is_drawn_once_in_grey():
     assert colour not in {hue for hue, label in zip(theory["color"], theory["label"], strict=True) if label != "limit"}
 
 
+def test_a_level_that_two_of_three_curves_have_is_grey_and_that_of_the_third_has_its_colour():
+    panel = drawn([[1, 2, 3, 4]] * 3, np.full(4, 0.5)).panel
+    levels = [("limit", np.full(4, value)) for value in (0.1, 0.1, 0.2)]
+    curves = (
+        replace(part, curve=replace(part.curve, reference_levels=(level,)))
+        for part, level in zip(panel.curves, levels, strict=True)
+    )
+    theory = Chart(replace(panel, curves=tuple(curves))).curves["theory"].data
+    rows = [*zip(theory["label"], theory["y"], theory["color"], strict=True)]
+    hues = {label: colour for label, _, colour in rows if label.startswith("curve")}
+    [(first, grey), (second, own)] = [(y[0], colour) for label, y, colour in rows if label == "limit"]
+    assert (first, second, own) == (0.1, 0.2, hues["curve 2"])
+    assert grey not in hues.values()
+
+
 def test_equal_lines_are_merged_in_grey_and_many_points_are_thinned():
     from figures.explorer.page_charts import merge_equal_lines, thin_points
 
