@@ -70,7 +70,7 @@ from statmech.students.student_geometry import angle_from_versine
 from theory.online.student_states import ATOL, VERSINE_ATOL, compute_rate_terms
 
 ATTENTION_ODE_REL_TOL = 1e-9
-# for `compute_evaluated_fraction`
+# panels and nodes of the quadrature in `compute_evaluated_fraction`
 EVALUATED_FRACTION_PANEL_EDGES = np.array([0.0, *8.0 ** np.arange(-4.0, 1), 3.0, np.inf])
 EVALUATED_FRACTION_PANEL_NODES = 16  # for an accuracy of 1e-10
 # the integrand of `compute_overshoot` is constant below and negligible above these frequencies

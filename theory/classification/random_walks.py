@@ -268,7 +268,7 @@ def solve(scenario: Stopping, cells: Sequence[StoppingCell]) -> Iterator[dict[st
 
 def compute_variables(cell: StoppingCell) -> dict[str, np.ndarray]:
     """Return the variables of a cell's walks, for sums of variance 1."""
-    # relative to the level
+    # drift and theta are relative to the level
     tau = cell.tau
     drift = cell.mean - cell.boundary_rise
     theta = cell.theta - cell.boundary_rise

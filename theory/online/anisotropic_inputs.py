@@ -501,7 +501,7 @@ def compute_jacobian(equations: ModeEquations, t: float, values: np.ndarray) -> 
         _add_to_diagonal(derivatives[rows, rows], 2 * (omega * slope - growth))
         derivatives[rows, m_row] += 4 * drift * nu * rho
         _add_to_diagonal(derivatives[rows, delta_rows], 4 * drift * nu * rho)
-    # because the rates centre delta
+    # the rates centre delta: the chain rule gives its derivatives
     derivatives[:, delta_rows] += np.outer(derivatives[:, m_row] - derivatives[:, delta_rows].sum(axis=1), weight)
     return derivatives
 

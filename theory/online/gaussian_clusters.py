@@ -136,7 +136,7 @@ class OnlineClusterEquations:
         pull = c / length + omega * E * rho
         spread = 2 * omega * E * perpendicular + self.compute_noise_growth(F) / length**2
         growth = (powers * rho) @ pull + spread.sum() / 2
-        # 1 up to rounding errors, which would grow as a student shrinks
+        # the sum is 1 up to rounding errors, which would grow as a student shrinks
         growth /= powers @ rho**2 + perpendicular.sum()
         return np.array([growth - self.cell.decay, *(pull - growth * rho), *(spread - 2 * growth * perpendicular)])
 
