@@ -317,10 +317,12 @@ def test_the_explorer_draws_the_minimum_and_the_best_penalty_in_the_colour_of_th
     content = ChartContent(Results(scenario, None, solved), Layout("epochs", ("loss",), ()))
     chart = Chart(describe_chart(arrange_content(content), "eps_g", variable))
     drawn = chart.curves["theory"].data
-    assert drawn["dash"] == ["solid", "dotted", "dashed", "dashdot", "solid", "dotted", "dashed"]
-    assert [len(set(drawn["color"][first : first + 3])) for first in (0, 4)] == [1, 1]
-    assert drawn["color"][3] not in {drawn["color"][0], drawn["color"][4]}  # the level that all losses share
-    assert drawn["y"][3] == [float(solved.eps_bayes[0])] * 2
+    assert drawn["dash"] == ["solid", "solid", "dotted", "dashed", "dashdot", "dotted", "dashed"]
+    square, exponential, *levels = drawn["color"]
+    shared_level = levels.pop(2)
+    assert levels == [square, square, exponential, exponential]
+    assert len({square, exponential, shared_level}) == 3
+    assert drawn["y"][4] == [float(solved.eps_bayes[0])] * 2
     levels = ["<i>ε</i><sub>∞</sub>", "<i>ε</i><sub>λ<sup>*</sup></sub>", "<i>ε</i><sub>Bayes</sub>"]
     charts = ExplorerCharts()
     charts.show(content)
