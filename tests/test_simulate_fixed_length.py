@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import simulate
+import theory
 from simulate.execution.work_units import check_can_simulate, make_simulator, remarks
 from simulate.online import fixed_length_engine
 from simulate.online.fixed_length_engine import simulate_runs
 from statmech import FixedLengthNetwork, ScenarioError, run
 from statmech.errors import DivergedStudentError
+from statmech.kinds.fixed_length_network import CHAIN_STEP_SECONDS
 from statmech.numerics.random_numbers import fold_in_key_data, make_key_data
 from statmech.runtime.compiled_programs import set_up_compilation_cache
 from statmech.runtime.jax_and_blas_settings import use_next_device
@@ -210,6 +212,16 @@ def test_runs_that_are_cut_have_no_mean(monkeypatch):
 def test_dry_run_states_the_expected_number_of_steps():
     sentence = remarks(FixedLengthNetwork(**SINGLE_RUN, eta=0.1, flip=0.1, N=100))[-1]
     assert sentence == "a run takes 4.41e+04 steps on average, by theory (information exponent 3)"
+
+
+def test_estimated_seconds_follow_the_steps_of_long_runs():
+    # by its first signal term alone, the last of these cells would take a hundredth of its steps
+    wedge = {"network": "cubic", "length": "fixed", "teacher": "wedge", "until": {"R": 0.5}, "eta": 0.0922, "N": 100}
+    cells = [FixedLengthNetwork(**wedge, wedge_width=width) for width in (1.1, 1.192)]
+    steps = [100 * float(theory.hitting_time(scenario).mean) for scenario in cells]
+    seconds = [scenario.estimate_seconds_per_seed() for scenario in cells]
+    assert steps[1] / steps[0] > 100
+    assert seconds == pytest.approx(CHAIN_STEP_SECONDS * np.array(steps))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from statmech.numerics.random_numbers import fold_in_key_data, make_key_data
 from statmech.runtime.jax_and_blas_settings import use_next_device
 from statmech.runtime.operating_system import record_jax_use
 from statmech.stores.sweep_cost import estimate_cost
-from theory.networks.hitting_times import HittingTime, get_cell_best_rate, get_cell_hitting_time
+from theory.networks.hitting_times import get_cell_best_rate, get_predicted_time
 
 MAX_EXPECTED_STEPS = 1e12  # a run takes more than a day
 MAX_UNPREDICTED_STEPS = 10**9  # for runs without theory
@@ -142,11 +142,6 @@ def insert_best_rate(cell: FixedLengthCell) -> FixedLengthCell:
     if cell.eta != BEST_RATE_KEYWORD:
         return cell
     return replace(cell, best_eta=get_cell_best_rate(cell))
-
-
-def get_predicted_time(cell: FixedLengthCell) -> HittingTime | None:
-    """Return the hitting time of a cell, or None without a threshold or without theory."""
-    return None if cell.target is None or cell.task.trial is not None else get_cell_hitting_time(cell)
 
 
 def count_max_steps(cell: FixedLengthCell) -> int:

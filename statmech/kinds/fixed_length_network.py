@@ -14,10 +14,10 @@ With a trial step, the example is used twice: f belongs to the field after a tri
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -58,6 +58,7 @@ from statmech.students.sphere_units import SIGNAL_TOL, SPHERE_UNITS, LearningTas
 BEST_RATE_KEYWORD = "best"
 UNIT_ERRORS = {"correlation": "minus the product of label and output", "square": "the squared error over 2"}
 MIN_CLEAR_SIGNAL = 1e-3  # a smaller first coefficient is a rounded width
+MAX_ESTIMATED_TIME = 1e200  # in place of infinity, for estimates
 CHAIN_STEP_SECONDS, VECTOR_STEP_SECONDS_PER_DIMENSION = 1.5e-7, 1e-8  # per step and run, on one core
 FIRST_PASSAGE_ATTRIBUTES = {"units": "steps / N"}
 
@@ -421,7 +422,10 @@ class FixedLengthNetwork(AbstractScenario):
 
     def estimate_run_seconds(self, cell: FixedLengthCell) -> float:
         """Estimate the seconds of one run on one core."""
-        t = max(estimate_passage_time(cell), self.t[-1] if self.t is not None else 0.0)
+        theory = import_module("theory.networks.hitting_times")  # by name, as kinds lie below theory
+        predicted = theory.get_predicted_time(cell)
+        passage = min(predicted.mean, MAX_ESTIMATED_TIME) if predicted else 0.0
+        t = max(passage, self.t[-1] if self.t is not None else 0.0)
         per_step = CHAIN_STEP_SECONDS + (
             VECTOR_STEP_SECONDS_PER_DIMENSION * cell.N if self.engine == "vectors" else 0.0
         )
@@ -510,19 +514,3 @@ def find_signal_problem(cell: FixedLengthCell) -> Problem | None:
     if np.all(np.polynomial.polynomial.polyval(R, terms) <= 0):
         return ("teacher",), f"{pair} have opposite signs, so that R becomes negative: {remedy}"
     return None
-
-
-def estimate_passage_time(cell: FixedLengthCell) -> float:
-    """Estimate the mean time of passage from the first term of the drift, within a factor of a few."""
-    k, F = cell.task.exponent, cell.task.squared_change
-    if cell.target is None or cell.task.trial is not None or not k:
-        return 0.0
-    C = abs(float(cell.task.signal_terms[k - 1]))
-    eta = (C / F * (1.0 if k < 3 else 4.0 * cell.N ** (1 - k / 2))) if cell.eta == BEST_RATE_KEYWORD else cell.rate
-    if k == 1:
-        return cell.target / (eta * C)
-    if k == 2:
-        return (math.log(cell.N) + 1) / (2 * max(eta * C - eta**2 * F / 2, 1e-3 * eta * C))
-    a = C / (eta * cell.N ** (k / 2 - 1) * F)
-    barrier = min((1 / (2 * a)) ** (2 / (k - 2)) * (0.5 - 1 / k), 200.0)
-    return (4.5 if k % 2 else 1.5) * a**-0.85 * math.exp(barrier) / (eta**2 * F)

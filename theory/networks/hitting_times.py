@@ -410,6 +410,11 @@ def get_cell_best_rate(cell: FixedLengthCell) -> float:
     return compute_best_rate(cell.task, cell.N, DEFAULT_THRESHOLD if cell.target is None else cell.target)
 
 
+def get_predicted_time(cell: FixedLengthCell) -> HittingTime | None:
+    """Return the hitting time of a cell, or None without a threshold or without theory."""
+    return None if cell.target is None or cell.task.trial is not None else get_cell_hitting_time(cell)
+
+
 _make_hitting_time = cache(HittingTime)
 
 
