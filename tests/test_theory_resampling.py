@@ -58,6 +58,13 @@ def test_order_parameters_and_errors_have_the_values_of_the_study(loss):
     assert values == pytest.approx(STUDY[loss], abs=1.5e-10)
 
 
+def test_the_bayes_optimal_error_is_that_of_all_examples_of_the_ensemble():
+    keys = {"loss": "logistic", "alpha": [1, 3], "lam": 0.1, "flip": 0.1, "N": LARGE_N}
+    ensemble = theory.solve(Risk(**keys, K=3, resample={"share": 0.5}))
+    assert np.array_equal(ensemble.eps_bayes, theory.solve(Risk(**keys)).eps_bayes)
+    assert np.all(ensemble.eps_bayes < ensemble.eps_g_weight_mean)
+
+
 def solve_ridge(alpha, lam, share, noise):
     """R l, q and q_12 of ridge regression in closed form (q and q_12 are not divided by the squared length)."""
     a = share * alpha

@@ -57,7 +57,7 @@ RISK_VARIABLES = {
     "eps_g": replace(FIT_VARIABLES["eps_g"], reference_variables=("eps_bayes",)),
 }
 ENSEMBLE_FIT_VARIABLES = {  # single-student variables are means over the students
-    **{name: variable for name, variable in FIT_VARIABLES.items() if name != "separable"},
+    **{name: variable for name, variable in RISK_VARIABLES.items() if name != "separable"},
     **{name: replace(ONLINE_VARIABLES[name], dims=()) for name in ("q", "eps_g_majority_vote", "eps_g_weight_mean")},
 }
 BEST_PENALTY_ERROR_VARIABLES = {
@@ -257,11 +257,11 @@ class Risk(LossFit):
 
     @property
     def theory_only_variables(self) -> dict[str, Variable]:
-        variables = FIT_THEORY_VARIABLES | ({} if self.bayes else BAYES_VARIABLES)
+        variables = FIT_THEORY_VARIABLES | ({} if self.bayes else BAYES_VARIABLES) | BAYES_ERROR_VARIABLES
         if self.has_ensembles:
-            variables = {name: variable for name, variable in variables.items() if name != "lam_best"}
+            del variables["lam_best"]
             return variables | BEST_PENALTY_ERROR_VARIABLES
-        return variables | BAYES_ERROR_VARIABLES
+        return variables
 
     @property
     def keys_ignored_by_theory(self) -> dict[str, Any]:

@@ -81,8 +81,7 @@ def _solve_points(cell: RiskCell, alpha: np.ndarray, lam: np.ndarray) -> Mapping
     """Return the theoretical variables of a risk cell at each alpha and lambda (batch,)."""
     setting = cell.loss_setting
     state = solve_loss_minimum(*setting.learner, alpha, lam, setting.inputs)._asdict()
-    bayes, alpha_c = _compute_bayes_cosines(cell, alpha.tolist()), _compute_critical_alpha(cell)
-    return state | {"R_bayes": bayes, "eps_bayes": np.arccos(bayes) / np.pi, "alpha_c": alpha_c}
+    return state | _compute_references(cell, alpha)
 
 
 def _solve_ensembles(
@@ -145,13 +144,8 @@ def _solve_pairs(
         else solve_loss_minimum(*learner, alpha * fraction, lam)
     )
     c = compute_transverse_cosines(equations, state, alpha, fraction, cell.is_bootstrap)
-    bayes, alpha_c = _compute_bayes_cosines(cell, alpha.tolist()), _compute_critical_alpha(cell)
-    return state._asdict() | {
-        "c": c,
-        "R_bayes": bayes,
-        "alpha_c": alpha_c,
-        "eps_g_best_lam": _compute_best_penalty_error(cell, alpha),
-    }
+    best_error = _compute_best_penalty_error(cell, alpha)
+    return state._asdict() | {"c": c, "eps_g_best_lam": best_error} | _compute_references(cell, alpha)
 
 
 def _compute_best_penalty_error(cell: RiskCell, alpha: np.ndarray) -> np.ndarray:
@@ -160,6 +154,12 @@ def _compute_best_penalty_error(cell: RiskCell, alpha: np.ndarray) -> np.ndarray
     unique, positions = np.unique(alpha, return_inverse=True)
     best = np.array([cap_infinite_lambda(lam) for lam in find_best_lambda(*learner, unique)])
     return solve_loss_minimum(*learner, unique, best).eps_g[positions]
+
+
+def _compute_references(cell: RiskCell, alpha: np.ndarray) -> dict[str, np.ndarray | float]:
+    """Compute the Bayes-optimal cosine and error of a risk cell at each alpha (batch,), and the critical alpha."""
+    bayes = _compute_bayes_cosines(cell, alpha.tolist())
+    return {"R_bayes": bayes, "eps_bayes": np.arccos(bayes) / np.pi, "alpha_c": _compute_critical_alpha(cell)}
 
 
 def _compute_bayes_cosines(cell: RiskCell, alphas: list[float]) -> np.ndarray | float:
