@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
+COINCIDENCE_TOL = 1e-4  # of the range of a panel
 MAX_INTEGER_THEORY_MARKERS = 16  # theory at more integers is drawn as a line
 MEASURED_POINT_STYLE: dict[str, Any] = {
     "color": "0",
@@ -113,7 +115,9 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
         requirement = f"{derived_data.MIN_FIT_POINTS} positive points in the upper half of the range of x"
         raise ConfigError(f"figure.fit: no curve has {requirement}, as required for a fit")
     joined_notes = [legends.JOINED_POINTS_NOTE] if any(content.join for content in contents) else []
-    notes = (*filter(None, [composition.note]), *joined_notes, *legends.collect_notes(first_parts))
+    is_own = len(first_parts) == 1 and not arrangement.is_shipped_figure(composition)
+    coincidences = _note_coincident_lines(panels, first_parts[0]) if is_own else []
+    notes = (*filter(None, [composition.note]), *joined_notes, *legends.collect_notes(first_parts), *coincidences)
     guides_and_marks = [(content.guides, content.marks) for content in contents]
     guide_entries = [entry for pair in guides_and_marks for entry in guides.make_guide_entries(*pair)]
     curve_entries, mark_entries = [*series_entries, *entries], legends.make_mark_entries(first_parts)
@@ -138,6 +142,28 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     renamed = _rename_texts(description, composition.rename)
     scenarios_of_parts = [part.results.scenario for parts in parts_by_content for part in parts]
     return replace(renamed, definitions=_define_symbols(renamed, scenarios_of_parts))
+
+
+def _note_coincident_lines(panels: Sequence[PanelDescription], part: ArrangedResults) -> list[str]:
+    """Return a note on the panels where an axis of the legend makes no difference: that of markers, or of colours."""
+    coincident, layout = [], part.layout
+    for letter, panel in zip(string.ascii_lowercase, panels, strict=False):
+        groups: dict[Any, list[Any]] = {}
+        for drawn in filter(_has_theory_line, panel.curves):
+            groups.setdefault(drawn.style.points["color"] if layout.marker_axes else "", []).append(drawn.curve.theory)
+        ranges = [
+            np.ptp(lines, axis=0) for lines in groups.values() if len({line.size for line in lines}) == 1 < len(lines)
+        ]
+        if groups and len(ranges) == len(groups):
+            values = np.concatenate([line for lines in groups.values() for line in lines])
+            if np.nanmax(ranges) <= COINCIDENCE_TOL * (np.nanmax(values) - np.nanmin(values)):
+                coincident.append(f"({letter})")
+    if not coincident:
+        return []
+    axes, where = layout.marker_axes or layout.colour_axes, f" in {', '.join(coincident)}" if len(panels) > 1 else ""
+    keys = [key for axis in axes for key in curves.get_axis_coordinates(part.results.either, axis)]
+    symbols = " and ".join(labels.get_symbol(part.results.scenario, key) for key in keys)
+    return [f"lines of all {symbols} coincide{where}"]
 
 
 def _define_symbols(description: FigureDescription, scenarios: Sequence[Any]) -> tuple[str, ...]:

@@ -65,6 +65,17 @@ def test_unasked_a_figure_shows_errors_and_overlaps_without_details_and_diagnost
     assert r"$p_f$ = 0.05" in figure.get_suptitle()
 
 
+@pytest.mark.parametrize("rule", ["hebb", ["perceptron", "adatron"]])
+def test_a_note_names_the_panels_where_the_number_of_students_makes_no_difference(rule):
+    ensembles = Scenario(rule=rule, K=[1, 3], N=20, t=[1, 2, 5], seeds=3)
+    described = overlay.describe_figure({"": Results(ensembles, None, theory.solve(ensembles))}, Composition())
+    letters = dict(zip("abcde", (panel.name for panel in described.panels), strict=True))
+    assert letters == {"a": "R", "b": "q", "c": "eps_g", "d": "eps_g_majority_vote", "e": "eps_g_weight_mean"}
+    assert [note for note in described.notes if "coincide" in note] == ["lines of all $K$ coincide in (a), (c)"]
+    errors = overlay.describe_figure({"": Results(ensembles, None, theory.solve(ensembles))}, Composition(y="eps_g"))
+    assert [note for note in errors.notes if "coincide" in note] == ["lines of all $K$ coincide"]
+
+
 @pytest.mark.slow
 def test_one_student_is_drawn_once_and_a_fixed_second_layer_not_at_all():
     one = computed(Scenario(rule="hebb", K=1, N=20, t=[1, 2], seeds=3))
