@@ -393,16 +393,8 @@ KEY_PHRASES = {  # for keys without a symbol
     "resample": "resampling: {}",
 }
 MAX_TITLE_VALUE_LETTERS = 45
-TITLE_OMITTED_KEYS = (
-    "N",
-    "folds",
-    "cap",
-    "tests",
-    "walks",
-    "chunk",
-    "within",
-    "tolerance",
-)  # N and folds are given with the number of runs
+# N and folds are given with the number of runs
+TITLE_OMITTED_KEYS = ("N", "folds", "cap", "tests", "chunk", "within", "tolerance")
 ZERO_VALUE_PHRASES = {"stages": "stages by cross-validation", "budget": "no budget of features"}
 
 

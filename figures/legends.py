@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAJORITY_VOTE_ERROR_VARIABLE = "eps_g_majority_vote"
 BOUNDS_NOTE, HOLLOW_POINTS_NOTE = "dashed: bounds of theory", "hollow points: not all runs converged"
+ALL_HOLLOW_NOTE = "at no point did all runs converge"
 JOINED_POINTS_NOTE = "thin lines join points"
 SIMULATION_ENTRY_TEXT = "simulation (mean, standard error)"
 MEASUREMENT_ENTRY_TEXT = "measured (mean, standard error)"  # learners of real data
@@ -168,7 +169,8 @@ def _make_notes(part: ArrangedResults) -> Iterator[str]:
     if results.theory is not None and any(variable.bound for variable in results.scenario.variables.values()):
         yield BOUNDS_NOTE
     if part.fills_converged:
-        yield HOLLOW_POINTS_NOTE
+        mask = curves.get_converged_mask(results.simulation)
+        yield HOLLOW_POINTS_NOTE if mask is None or mask.any() else ALL_HOLLOW_NOTE
     if results.theory is not None and curves.has_run_bands(results.scenario):
         yield describe_bands(results)
     if results.complete and (reason := results.scenario.expected_deviation_reason):

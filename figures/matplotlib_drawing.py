@@ -56,7 +56,7 @@ MAX_RIGHT_ENTRY_LETTERS = 32  # longer entries would leave too little width for 
 MAX_TEXT_LINE_LETTERS = 125  # per line, for a figure as wide as a page
 MAX_DASHED_LINES = 5  # dashes of more lines would hide each other
 HIDDEN_LINE_TOL, MIN_HIDDEN_FRACTION = 0.006, 0.2  # fraction of the axis, half the width of a line; of the points
-BAR_SHIFT = 0.012  # fraction of the range of x
+BAR_SHIFT, MAX_SHIFTED_CURVES = 0.012, 4  # shift of two curves, relative to the range of x
 ZEROS_NOTE, ZEROS_ROOM = "arrows at the foot: 0", 0.12  # fraction of the axis
 SINGLE_RUN_STYLE: dict[str, Any] = {"linewidth": 0.4, "alpha": 0.5, "gid": NO_LEGEND_GID}
 NOUNS_BY_ENTRY_KIND = {"points": "points", "line": "lines"}  # bands have a note of their own
@@ -86,7 +86,8 @@ def draw_description(description: FigureDescription) -> Figure:
     draw_title(figure, description.title_texts, has_right_legend)
     draw_legend = draw_right_legend if has_right_legend else draw_lower_legend
     notes = (*description.notes, *([ZEROS_NOTE] if any(panel.hides_zeros for panel in description.panels) else []))
-    draw_legend(figure, description.curve_entries, description.mark_entries, notes, description.definitions)
+    curve_entries = [_enlarge_marker(entry, description.panels) for entry in description.curve_entries]
+    draw_legend(figure, curve_entries, description.mark_entries, notes, description.definitions)
     return figure
 
 
@@ -132,18 +133,22 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
 
 
 def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
-    """Shift the points of two curves without theory along x if half the pairs lie within an error bar."""
+    """Shift the points of two to four curves without theory along x if half the pairs lie within an error bar."""
     parts: Any = [(curve.curve.x, curve.curve.mean, curve.curve.error) for curve in panel.curves]
     is_measured = [curve.curve.theory is None and curve.curve.error is not None for curve in panel.curves]
-    if len(parts) != 2 or not all(is_measured) or not np.array_equal(parts[0][0], parts[1][0]):
+    if not (2 <= len(parts) <= MAX_SHIFTED_CURVES and all(is_measured)):
         return panel.curves
-    (x, first, first_error), (_, second, second_error) = parts
+    (x, *_), count = parts[0], len(parts)
     is_drawable = np.isfinite(x).any() and ("x" not in panel.log or np.nanmin(x) > 0)
-    if not is_drawable or np.mean(np.abs(first - second) < np.maximum(first_error, second_error)) < 1 / 2:
+    if not (is_drawable and all(np.array_equal(part[0], x) for part in parts)):
+        return panel.curves
+    means, errors = (np.array([part[index] for part in parts]) for index in (1, 2))
+    overlaps = [abs(means[i] - means[j]) < errors[[i, j]].max(0) for i, j in itertools.combinations(range(count), 2)]
+    if np.mean(overlaps) < 1 / 2:
         return panel.curves
     u = np.log(x) if "x" in panel.log else x
-    shift = BAR_SHIFT * (np.nanmax(u) - np.nanmin(u))
-    positions = [np.exp(part) if "x" in panel.log else part for part in (u - shift, u + shift)]
+    shifts = BAR_SHIFT * count / 2 * np.linspace(-1, 1, count) * (np.nanmax(u) - np.nanmin(u))
+    positions = [np.exp(u + shift) if "x" in panel.log else u + shift for shift in shifts]
     pairs = zip(panel.curves, positions, strict=True)
     return [replace(curve, curve=replace(curve.curve, x=part)) for curve, part in pairs]
 
@@ -216,6 +221,15 @@ def _keep_outer_table_labels(axes: Sequence[Axes], num_columns: int) -> None:
             ax.set_ylabel("")
         if index < len(axes) - num_columns:
             ax.set_xlabel("")
+
+
+def _enlarge_marker(entry: LegendEntry, panels: Sequence[PanelDescription]) -> LegendEntry:
+    """Return a legend entry whose marker is as large as the largest marker of this shape in the panels."""
+    curves = [curve for panel in panels for curve in panel.curves]
+    points = [curve for curve in curves if curve.style.points.get("marker") == entry.style.get("marker", "")]
+    scale = max((curve.marker_scale for curve in points), default=1)
+    size = {"markersize": mpl.rcParams["lines.markersize"] * scale} if scale > 1 else {}
+    return replace(entry, style=entry.style | size)
 
 
 def make_handle(entry: LegendEntry) -> Any:

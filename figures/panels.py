@@ -87,15 +87,8 @@ def draw_residual_strip(ax: Axes, curve: Curve, style: dict[str, Any]) -> None:
 
 def get_residual_strip(ax: Axes) -> Any:
     """Return the strip below a panel, or None without a strip."""
-    all_axes = ax.figure.axes
-    return next(
-        (
-            candidate
-            for candidate in all_axes
-            if candidate.get_label() == STRIP_LABEL_TEMPLATE.format(all_axes.index(ax))
-        ),
-        None,
-    )
+    label = STRIP_LABEL_TEMPLATE.format(ax.figure.axes.index(ax))
+    return next((candidate for candidate in ax.figure.axes if candidate.get_label() == label), None)
 
 
 def is_residual_strip(ax: Axes) -> bool:
@@ -388,8 +381,12 @@ def annotate_line_end(ax: Axes, x: float, y: float, text: str) -> None:
 
 
 def _mark_zeros_at_foot(ax: Axes, curve: Curve, colour: Any, is_joined: bool) -> None:
-    """Mark means that are 0 by arrows above a logarithmic axis, and join the last point to the first arrow."""
+    """Mark means that are 0 by arrows above a logarithmic axis, and join the last point to the first arrow.
+
+    If points are joined, neighbouring zeros share one arrow, at the first zero.
+    """
     zeros, height, foot = np.flatnonzero(curve.mean == 0), ZERO_MARKER_HEIGHT_FRACTION, ax.get_xaxis_transform()
+    zeros = zeros[np.diff(zeros, prepend=-2) > 1] if is_joined else zeros
     for x in curve.x[zeros]:
         ax.plot(x, height, transform=foot, color=colour, **ZERO_STYLE)[0].set_in_layout(False)
     if is_joined and curve.mean is not None and zeros.size and zeros[0]:

@@ -413,6 +413,18 @@ def test_zeros_on_a_logarithmic_axis_are_marked_at_its_foot_and_bars_to_zero_lea
     assert matplotlib_drawing.ZEROS_NOTE in figure.get_supxlabel()
 
 
+def test_neighbouring_zeros_of_joined_points_have_one_arrow(rules):
+    values = np.array([[0.4, 0, 0, 0.1], [0.3, 0, 0, 0.2], [0.4, 0, 0, 0.1]])
+    runs = rules.simulation.sel(rule="hebb", K=1)
+    results = statmech.Results(rules.scenario, runs.assign(eps_g_majority_vote=(("seed", "t"), values)), None)
+    for is_joined, count in ((True, 1), (False, 2)):
+        section = Composition(y="eps_g_majority_vote", x="t", log="y", theory=False, join=is_joined)
+        [ax] = figures.compose(results, section).axes
+        arrows = [line for line in ax.lines if line.get_marker() is ZERO_ARROW]
+        assert len(arrows) == count
+        assert arrows[0].get_xdata() == runs.t.values[1]
+
+
 def test_a_derived_variable_of_folds_has_their_standard_error_and_separate_samples_that_of_seeds(data_folder):
     study = statmech.load("passes", ["folds=3", "seeds=4", "passes=1,3", "classifier=perceptron", "order=every"])
     runs = simulate.run(study)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -87,6 +89,45 @@ def test_the_legend_fills_a_marker_only_if_most_points_are_filled():
     stored.simulation.converged[:] = stored.simulation.epochs > 1
     entries = legends.make_series_entries(arrange_results({"": stored}, Composition(y="eps_g", series="epochs")))
     assert [entry.style["markerfacecolor"] == entry.style["color"] for entry in entries] == [False, True]
+
+
+@pytest.mark.parametrize("some_converged", [False, True])
+def test_a_note_says_that_no_point_is_filled_instead_of_naming_hollow_points(some_converged):
+    stored = run(StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=2, seeds=2))
+    stored.simulation.converged[:] = some_converged & (stored.simulation.alpha > 1)
+    notes = overlay.describe_figure({"": stored}, Composition(y="eps_g")).notes
+    assert (legends.HOLLOW_POINTS_NOTE in notes) == some_converged
+    assert (legends.ALL_HOLLOW_NOTE in notes) != some_converged
+
+
+def test_markers_of_the_legend_are_as_large_as_the_nested_points():
+    rules = run(Scenario(rule=["hebb", "adatron"], K=3, N=20, t=[1, 5], seeds=2))
+    labels = {"eps_g": "one student", "eps_g_majority_vote": "vote"}
+    figure = figures.compose(rules, Composition(y=labels, series="rule", nested=True))
+    [ax] = figure.axes
+    largest = {
+        marker: max(line.get_markersize() for line in ax.lines if line.get_marker() == marker) for marker in "os"
+    }
+    handles = [handle for handle in figure.legends[0].legend_handles if hasattr(handle, "get_marker")]
+    assert {
+        handle.get_marker(): handle.get_markersize() for handle in handles if handle.get_marker() in "os"
+    } == largest
+    assert largest["o"] > largest["s"]
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_points_of_up_to_four_curves_whose_bars_overlap_stand_side_by_side(count):
+    results = run(StoredExamples(learner="minover", N=10, alpha=[1, 2], epochs=[*range(5, 5 + count)], seeds=3))
+    runs = results.simulation
+    equal_runs = runs.assign(eps_g=runs.eps_g.isel(epochs=0, drop=True) + 0 * runs.epochs)
+    measured = replace(results, simulation=equal_runs, theory=None)
+    [ax] = figures.compose(measured, Composition(y="eps_g", series="epochs")).axes
+    hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    first_positions = [line.get_xdata()[0] for line in hollow]
+    assert len(first_positions) == count
+    gaps = np.diff(first_positions)
+    np.testing.assert_allclose(gaps, gaps[0])
+    assert gaps[0] > 0
 
 
 def test_the_text_of_a_curved_guide_is_written_at_its_end(hebb):
