@@ -10,7 +10,7 @@ from scipy.interpolate import PchipInterpolator
 from figures.curves import Curve
 from figures.style import replace_infinities
 
-MAX_POLYGON_POINTS = 150  # a line through fewer points looks like a polygon
+MAX_POLYGON_POINTS = 180  # a line through fewer points looks like a polygon
 INSERTED_POINTS = 5  # between two neighbouring points
 SMOOTH_INTEGER_AXES = ("epochs", "P", "generations")  # unlike the votes of even and odd K
 

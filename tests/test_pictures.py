@@ -285,7 +285,7 @@ def test_a_line_has_points_around_the_threshold_of_separability():
     scenario = Risk(loss="logistic", teacher="logit", gain=5, lam=1e-4, alpha=[1, 8])
     alpha = theory.smooth(scenario, "alpha").alpha.values
     threshold = float(theory.solve(scenario).alpha_c.values.flat[0])
-    assert np.diff(alpha[abs(alpha - threshold) < 0.1 * threshold]).max() < 0.2
+    assert np.diff(alpha[(alpha > 0.9 * threshold) & (alpha < threshold)]).max() < 0.011 * threshold
 
 
 def test_a_line_through_geometrically_spaced_values_has_a_geometric_grid():

@@ -39,8 +39,8 @@ MIN_JUMP_STEP_RATIO = 3.0  # relative to the preceding step
 MIN_JUMP_RANGE_FRACTION = 0.01  # relative to the range of a line
 MIN_JUMP_SLOPE_RATIO = 1.2  # relative to the neighbouring slopes
 SINGULARITY_GRID_FACTORS = 1 + np.array(
-    [-0.3, -0.22, -0.15, -0.11, -0.08, -0.04, -0.02, -0.01, 0, 0.01, 0.02, 0.04, 0.08, 0.11, 0.15, 0.22, 0.3]
-)  # grid points, relative to the singular value
+    [-0.3, -0.22, -0.15, *np.linspace(-0.11, 0.02, 14), 0.04, 0.08, 0.11, 0.15, 0.22, 0.3]
+)  # grid points, relative to the singular value, dense where a length has its maximum
 RELATIVE_TIMES_AFTER_JUMPS = np.array([0, *np.geomspace(5e-4, 0.05, 16)])  # relative to the last time
 TRANSITION_WIDTH_FRACTION = 0.01  # relative to the position of the transition
 SAME_STATE_JUMP_FRACTION = 0.05  # relative to the jump: closer values belong to the same state
