@@ -29,7 +29,7 @@ NUM_LINE_TIMES, LINE_TIME_FACTOR, LIMIT_TIME = 120, 20, 1e5  # lines end at LINE
 Z_BIN_WIDTH, MAX_BINNED_Z = 0.6, 4.2  # bins of z
 FLUCTUATIONS_NOTE = (
     r"$\epsilon$: error of a run; $z$: its deviation from the predicted mean, in predicted standard deviations; "
-    "small $N$ off the lines: order $1/N^2$; points of one $N$ are the same runs at all $t$"
+    "small $N$ off the lines: order $1/N^2$; points of one $N$ are the same runs at all $t$; no point: empty bin"
 )
 MAX_DRAWN_SCALED_BIAS_ERROR = 0.1  # points with a larger standard error of the bias times N are omitted
 

@@ -208,7 +208,9 @@ def _solve_asymmetric_start(theory: xr.Dataset, times_since_escape: np.ndarray) 
 
 
 NUM_ESCAPE_TIME_BINS = 14
-GROWTH_RATE_NOTE = rf"{ESCAPE_NOTE}; $\Lambda$: growth rate; $N=100$ off the line: finite $N$"
+GROWTH_RATE_NOTE = (
+    rf"{ESCAPE_NOTE}; $\Lambda$: growth rate; $N=100$ off the line: finite $N$; bins in (a) are shifted between $N$"
+)
 
 
 def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
@@ -234,7 +236,7 @@ def draw_escape(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     _draw_prediction(left, right, prediction, edges)
     for ax in (left, right):
         ax.set_xlabel(r"$t_\mathrm{esc}-\ln(N)/(2\Lambda)$")
-    left.set(ylabel="density", ylim=(0, None))
+    left.set(ylabel="density", ylim=(-0.02 * left.get_ylim()[1], None))  # room below bins of few runs
     right.set(ylabel="fraction on the plateau", ylim=(0, None))
     keys: list[Any] = [make_points_handle(f"$N$ = {N:,}", **get_curve_style(index)) for index, N in enumerate(shifted)]
     keys.append(make_line_handle(r"theory, $N\to\infty$ (nothing fitted)"))

@@ -162,13 +162,8 @@ def draw_noise_floor(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     figure, (late, time_axes) = make_figure(3.6, 1, 2)
     for index, M in enumerate(units):
         columns = np.flatnonzero(theory.M.values == M)
-        _draw_final_errors(
-            late,
-            simulation.isel({UNIT_COUNT_AXIS: columns}),
-            theory.isel({UNIT_COUNT_AXIS: columns}),
-            floors[columns],
-            index,
-        )
+        runs, equations = (part.isel({UNIT_COUNT_AXIS: columns}) for part in (simulation, theory))
+        _draw_final_errors(late, runs, equations, floors[columns], index)
     columns = np.flatnonzero(theory.M.values == units[0])
     for order, column in enumerate(columns, len(units)):  # other colours than in the first panel
         style = get_curve_style(order)

@@ -20,7 +20,7 @@ from simulate.kinds.stored_examples import draw_data_set
 from statmech.errors import ConfigError
 from statmech.stores.dataset import scenario_from_dataset
 
-CIRCLE_ANGLES = np.linspace(0, 2 * np.pi, 721)
+CIRCLE_ANGLES = np.linspace(0, 2 * np.pi, 2881)
 
 
 @dataclass(frozen=True)
@@ -229,9 +229,8 @@ def draw_version_space_sphere(ax: Axes, view: SphereView, z: np.ndarray, teacher
     grid, points = view.make_disc_grid(SPHERE_GRID_POINTS)
     _shade_version_space(ax, grid, compute_stability(points, z))
     for example in z:
-        ax.plot(
-            *view.project_orthographic(make_great_circle(example)).T, color=GREAT_CIRCLE_COLOUR, linewidth=0.6, zorder=2
-        )
+        circle = view.project_orthographic(make_great_circle(example))
+        ax.plot(*circle.T, color=GREAT_CIRCLE_COLOUR, linewidth=0.6, zorder=2, solid_capstyle="butt")
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.3", linewidth=0.8))
     ax.plot(*view.project_orthographic(teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
     ax.set(aspect="equal", xlim=(-1.06, 1.06), ylim=(-1.06, 1.06))
