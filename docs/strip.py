@@ -42,10 +42,13 @@ def strip(in_column: bool = False) -> Figure:
         ax.set_title(f"({letter}) {title}", loc="left")
     keys: list[Any] = [
         make_points_handle("simulation at finite $N$ (mean, standard error)"),
-        make_line_handle("theory, $N\\to\\infty$"),
+        make_line_handle("theory, $N\\to\\infty$, in (a), (c) in the colours of points"),
         make_line_handle("single runs", color=CURVE_COLOURS[0], linewidth=0.5),
+        make_line_handle(
+            "$\\alpha_\\mathrm{alg}$: from here on both starts find the teacher", linestyle=":", linewidth=0.8
+        ),
     ]
-    figure.legend(handles=keys, loc="outside lower center", ncols=1 if in_column else 3)
+    figure.legend(handles=keys, loc="outside lower center", ncols=1 if in_column else 2)
     return figure
 
 
@@ -85,10 +88,11 @@ def jump(ax: Axes) -> None:
     for start, (name, index, height) in STARTS.items():
         line = solved.m.sel(start=start)
         ax.plot(line.alpha, line.where(line.alpha < at), color=CURVE_COLOURS[index])
-        ax.plot(line.alpha, line.where(line.alpha > at), color=CURVE_COLOURS[index])
+        dashes = (0, (4, 4)) if start == "uninformed" else "-"  # both lines are at 1
+        ax.plot(line.alpha, line.where(line.alpha > at), color=CURVE_COLOURS[index], linestyle=dashes)
         ax.annotate(name, (0.8, height), color=CURVE_COLOURS[index], va="top")
         draw_seed_means(ax, alphas, results.simulation.m.isel(step=-1).sel(start=start), index)
-    ax.annotate("10 data sets,\n$N = 2000$", (1.55, 0.5))
+    ax.annotate("10 data sets,\n$N = 2000$", (1.52, 0.5))
     draw_guide(ax, x=at, text=r"$\alpha_\mathrm{alg}$", color="0.3")
     ax.set(xlabel=r"$\alpha$ = examples / $N$", ylabel="overlap with the teacher")
 
