@@ -230,7 +230,7 @@ def draw_version_space_sphere(ax: Axes, view: SphereView, z: np.ndarray, teacher
     _shade_version_space(ax, grid, compute_stability(points, z))
     for example in z:
         circle = view.project_orthographic(make_great_circle(example))
-        ax.plot(*circle.T, color=GREAT_CIRCLE_COLOUR, linewidth=0.6, zorder=2, solid_capstyle="butt")
+        ax.plot(*circle.T, color=GREAT_CIRCLE_COLOUR, linewidth=0.6, zorder=2, gid=NO_LEGEND_GID)
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.3", linewidth=0.8))
     ax.plot(*view.project_orthographic(teacher[None]).T, zorder=6, **TEACHER_MARKER_STYLE)
     ax.set(aspect="equal", xlim=(-1.06, 1.06), ylim=(-1.06, 1.06))
