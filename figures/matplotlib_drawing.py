@@ -133,10 +133,14 @@ def _draw_panel(ax: Axes, panel: PanelDescription) -> None:
 
 
 def _separate_overlapping_bars(panel: PanelDescription) -> Sequence[DrawnCurve]:
-    """Shift the points of two to four curves without theory along x if half the pairs lie within an error bar."""
+    """Shift the points of two curves without theory along x if half the pairs lie within an error bar.
+
+    Without lines that join points, up to four curves are shifted.
+    """
     parts: Any = [(curve.curve.x, curve.curve.mean, curve.curve.error) for curve in panel.curves]
     is_measured = [curve.curve.theory is None and curve.curve.error is not None for curve in panel.curves]
-    if not (2 <= len(parts) <= MAX_SHIFTED_CURVES and all(is_measured)):
+    is_joined = any(curve.style.points.get("linestyle", "none") != "none" for curve in panel.curves)
+    if not (2 <= len(parts) <= (2 if is_joined else MAX_SHIFTED_CURVES) and all(is_measured)):
         return panel.curves
     (x, *_), count = parts[0], len(parts)
     is_drawable = np.isfinite(x).any() and ("x" not in panel.log or np.nanmin(x) > 0)
