@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
-COINCIDENCE_TOL = 1e-4  # of the range of a panel
+COINCIDENCE_TOL = 1e-4  # fraction of the range of a panel
 MAX_INTEGER_THEORY_MARKERS = 16  # theory at more integers is drawn as a line
 MEASURED_POINT_STYLE: dict[str, Any] = {
     "color": "0",
@@ -145,7 +145,7 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
 
 
 def _note_coincident_lines(panels: Sequence[PanelDescription], part: ArrangedResults) -> list[str]:
-    """Return a note on the panels where an axis of the legend makes no difference: that of markers, or of colours."""
+    """Return a note on the panels where the axis of the markers, or else of the colours, makes no difference."""
     coincident, layout = [], part.layout
     for letter, panel in zip(string.ascii_lowercase, panels, strict=False):
         groups: dict[Any, list[Any]] = {}

@@ -58,7 +58,7 @@ from statmech.students.sphere_units import SIGNAL_TOL, SPHERE_UNITS, LearningTas
 BEST_RATE_KEYWORD = "best"
 UNIT_ERRORS = {"correlation": "minus the product of label and output", "square": "the squared error over 2"}
 MIN_CLEAR_SIGNAL = 1e-3  # a smaller first coefficient is a rounded width
-MAX_ESTIMATED_TIME = 1e200  # in place of infinity, for estimates
+MAX_ESTIMATED_TIME = 1e200  # instead of infinity, for estimates
 CHAIN_STEP_SECONDS, VECTOR_STEP_SECONDS_PER_DIMENSION = 1.5e-7, 1e-8  # per step and run, on one core
 FIRST_PASSAGE_ATTRIBUTES = {"units": "steps / N"}
 
