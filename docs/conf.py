@@ -15,6 +15,7 @@ from statmech.keys.scenario import AbstractScenario
 sys.path.insert(0, str(Path(__file__).parent))
 import executed_pages
 import kernels
+from code_boxes import CodeBoxes
 from formulas import Formulas
 
 project = "statmech"
@@ -127,3 +128,4 @@ def setup(app):
     app.connect("include-read", _to_pages)
     app.connect("autodoc-process-signature", _short_signature)
     app.add_transform(Formulas)
+    app.add_transform(CodeBoxes)

@@ -1,8 +1,8 @@
 r"""Formulas in prose: what pages write as α = 10, N → ∞ or eps_g is set in the font of mathematics.
 
-Pages stay readable as text, and the site has one font for a symbol. Only words of paragraphs, lists and tables change:
-code, headings, signatures and the text of links do not. An expression is set completely or, if it is not understood,
-not at all.
+Pages stay readable as text; the site has one font for a symbol. Only words of paragraphs, lists, tables and headings
+of sections change: code, titles of pages, signatures and the text of links do not. An expression is set completely or,
+if it is not understood, not at all.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 GREEK = {
-    "α": r"\alpha", "γ": r"\gamma", "δ": r"\delta", "ε": r"\epsilon", "η": r"\eta", "θ": r"\theta",
+    "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\epsilon", "η": r"\eta", "θ": r"\theta",
     "κ": r"\kappa", "λ": r"\lambda", "μ": r"\mu", "ν": r"\nu", "ξ": r"\xi", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma",
-    "τ": r"\tau", "φ": r"\varphi", "ω": r"\omega", "Δ": r"\Delta", "Θ": r"\Theta", "Φ": r"\Phi", "Σ": r"\Sigma",
+    "τ": r"\tau", "φ": r"\varphi", "χ": r"\chi", "ψ": r"\psi", "ω": r"\omega", "Δ": r"\Delta", "Θ": r"\Theta",
+    "Λ": r"\Lambda", "Φ": r"\Phi", "Σ": r"\Sigma",
 }  # fmt: skip
 SIGNS = {
     "∞": r"\infty",
@@ -32,26 +33,31 @@ SIGNS = {
     "·": r"\cdot",
     "−": "-",
     "±": r"\pm",
+    "′": "'",
+    "″": "''",
 }
-LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
+RAISED, SUBSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "₀₁₂₃₄₅₆₇₈₉₊₋"
+LOWERED = str.maketrans(RAISED + SUBSCRIPT, "0123456789-0123456789+-")
 FUNCTIONS = "arccos|arcsin|sin|cos|cot|tanh|ln|log|exp|max|min|sgn|sqrt"
 
 LETTER = r"[B-HJ-Zb-z]"  # not A, a or I, which are words
+HAT = "\u0302"
 COUNT = r"\d[\d,.]*(?<![,.])"
 NUMBER = rf"{COUNT}(?:\^[−-]?\d+|e[−+-]?\d+|[{RAISED}]+)?(?![\d\w])"
-NAME = rf"(?:eps_[gt]\b|ε_[gt]\b|(?:[{''.join(GREEK)}]+{LETTER}?|{LETTER})(?:_\w{{1,2}}\b)?(?![^\W{RAISED}]|['’]))"
-PLAIN = rf"(?:{COUNT})?{NAME}(?:/{NAME}|/{NUMBER})?|{NUMBER}(?:/{NAME})?"
+BASE = rf"(?:[{''.join(GREEK)}]+{LETTER}?|{LETTER}){HAT}?(?:_\w{{1,2}}\b|[{SUBSCRIPT}]+)?"
+NAME = rf"(?:eps_[gt]\b|ε_[gt]\b|He[{SUBSCRIPT}]|{BASE}(?![^\W{RAISED}]|['’]))[′″]?"
+PLAIN = rf"(?:{COUNT})?{NAME}[{RAISED}]*(?:/{NAME}|/{NUMBER})?|{NUMBER}(?:/{NAME})?"
 CALL = rf"\([−-]?(?:{PLAIN})(?:(?:, ?| ?[=+−] ?)[−-]?(?:{PLAIN}))*\)"
 WORD = rf"(?:(?:{FUNCTIONS}) )?{NAME}[{RAISED}]*(?:{CALL})?|(?:{FUNCTIONS}){CALL}|√{NAME}"
 OVER = rf"/(?:{WORD}|{NUMBER}|{CALL}|a\b)"
-PRODUCT = rf"(?:{COUNT})?(?:{WORD})(?:{OVER})?|{NUMBER}(?:{OVER})?|{CALL}{OVER}|∞|infinity\b"
-SIZE = rf"\|(?:{PLAIN})(?: ?[+−] ?(?:{PLAIN}))*\|"
+PRODUCT = rf"(?:{COUNT})?(?:{WORD})(?:{OVER})?|{NUMBER}(?:{OVER})?|{CALL}(?:{OVER}|[{RAISED}]+)|∞|infinity\b"
+SIZE = rf"\|(?:{PLAIN})(?: ?[+−] ?(?:{PLAIN}))*\|[{RAISED}]*"
 TERM = rf"(?:{PRODUCT}|{SIZE})"
 RELATION = r"->|<=|>=|[=<>≤≥→≈]"
-FORMULA = re.compile(
-    rf"(?<![\w.'’/@-])[−±]?{TERM}(?:(?:\s*(?:{RELATION}|[+−±·])\s*| - )[−±-]?{TERM})*(?![\w(]|-\w|/\w|\.\w)"
-)
+START = r"(?:(?<![\w.'’/@-])|(?<=finite-))"
+END = r"(?![\w(]|-(?!th\b|sparse\b|perceptron)\w|/\w|\.\w)"
+FORMULA = re.compile(rf"{START}[−±]?{TERM}(?:(?:\s*(?:{RELATION}|[+−±·])\s*| - )[−±-]?{TERM})*{END}")
+POWER = re.compile(rf"\d(?:\^|e[−+-]?\d|[{RAISED}])")
 EXPONENT = re.compile(r"(?<=\d)e\+?([−-]?)0*(\d+)")
 # beside a hit, the rest of an expression that is not understood
 REST_BEFORE = re.compile(rf"(?:{RELATION}|[+−·×∝±^|/√*%]|[A-Za-z√/)Α-ω]\([^()]*)\s?$|\)$|[\w)|] - $")
@@ -82,8 +88,8 @@ def parts(text: str, head: bool = False) -> list[tuple[bool, str]]:
 
 
 def is_formula(text: str, hit: re.Match[str]) -> bool:
-    """True of relations between symbols and of single ones; false of numbers, units and initials of names."""
-    if hit[0] == "infinity" or not re.search(WORD, EXPONENT.sub("", hit[0])):
+    """True of relations, symbols and powers of numbers; false of other numbers, units and initials of names."""
+    if hit[0] == "infinity" or not (POWER.search(hit[0]) or re.search(WORD, EXPONENT.sub("", hit[0]))):
         return False
     before, after = text[: hit.start()], text[hit.end() :]
     if REST_BEFORE.search(before) or REST_AFTER.match(after):
@@ -112,11 +118,14 @@ def latex(text: str) -> str:
         )
     text = re.sub(rf"\b({FUNCTIONS})\b", r"\\\1", text).replace(r"\sgn", r"\mathrm{sgn}\,")
     text = re.sub(r"√(\\?\w+)", r"\\sqrt{\1}", text)
-    return re.sub(rf"[{RAISED}]+", lambda power: _raised(power[0].translate(LOWERED)), text)
+    text = re.sub(rf"(\\\w+ ?|\w){HAT}", r"\\hat{\1}", text).replace("He", r"\mathrm{He}")
+    for digits, sign in ((RAISED, "^"), (SUBSCRIPT, "_")):
+        text = re.sub(rf"[{digits}]+", lambda run, sign=sign: _script(sign, run[0].translate(LOWERED)), text)
+    return text
 
 
-def _raised(power: str) -> str:
-    return f"^{power}" if len(power) == 1 else f"^{{{power}}}"
+def _script(sign: str, digits: str) -> str:
+    return f"{sign}{digits}" if len(digits) == 1 else f"{sign}{{{digits}}}"
 
 
 class Formulas(SphinxTransform):
@@ -135,7 +144,7 @@ class Formulas(SphinxTransform):
 
 
 KEPT = (
-    nodes.FixedTextElement, nodes.literal, nodes.math, nodes.math_block, nodes.title, nodes.reference, nodes.raw,
+    nodes.FixedTextElement, nodes.literal, nodes.math, nodes.math_block, nodes.reference, nodes.raw,
     nodes.comment, nodes.field_name, nodes.term, addnodes.literal_strong, addnodes.literal_emphasis,
     addnodes.desc_signature, addnodes.pending_xref, addnodes.toctree,
 )  # fmt: skip
@@ -143,8 +152,13 @@ KEPT = (
 
 def _is_prose(text: nodes.Text) -> bool:
     around = [*_around(text)]
-    inside = any(isinstance(node, nodes.paragraph | nodes.entry) for node in around)
+    inside = any(isinstance(node, nodes.paragraph | nodes.entry) or _is_heading(node) for node in around)
     return inside and not any(isinstance(node, KEPT) for node in around)
+
+
+def _is_heading(node: nodes.Node) -> bool:
+    """True of the heading of a section; that of a page is also the title of its window, which shows plain text."""
+    return isinstance(node, nodes.title) and isinstance(node.parent.parent, nodes.section)
 
 
 def _around(text: nodes.Text) -> Iterator[nodes.Node]:

@@ -209,6 +209,15 @@ WHOLE = {
     "1 − |R|": "1 - |R|",
     "γ ≥ 1/(2s)": r"\gamma \ge 1/(2s)",
     "q = (b − 1)/a": "q = (b - 1)/a",
+    "2/(1+κ²)": r"2/(1+\kappa^2)",
+    "(R/γ)²": r"(R/\gamma)^2",
+    "|x|²": "|x|^2",
+    "c₁₂": "c_{12}",
+    "He₂": r"\mathrm{He}_2",
+    "g′": "g'",
+    "q̂": r"\hat{q}",
+    "2·10⁻²¹": r"2\cdot 10^{-21}",
+    "1e-5": "10^{-5}",
 }
 
 
@@ -230,6 +239,12 @@ def test_an_expression_that_is_not_understood_is_left_as_text(text, helper):
     assert helper("formulas").parts(sentence) == [(False, sentence)]
 
 
+@pytest.mark.parametrize("text", ["finite-«N» distribution", "the «k»-th update", "an «s»-sparse teacher"])
+def test_a_symbol_joined_to_a_word_is_set(text, helper):
+    pieces = helper("formulas").parts(text.replace("«", "").replace("»", ""))
+    assert "".join(f"«{piece}»" if formula else piece for formula, piece in pieces) == text
+
+
 @pytest.mark.parametrize(("text", "set_as"), WHOLE.items())
 def test_powers_roots_sizes_and_functions_are_set_as_such(text, set_as, helper):
     assert helper("formulas").latex(text) == set_as
@@ -239,7 +254,7 @@ def test_powers_roots_sizes_and_functions_are_set_as_such(text, set_as, helper):
     "text",
     [
         *("a rule of 15 s", "5.9 CPU s of it", "one's own", "J. Phys. A", "e.g. t-test"),
-        *("experiments A, B and C", "Experiments A to C", "the command draws (c)", "panels (b) and (d)"),
+        *("experiments A, B and C", "Experiments A to C", "Ctrl-C", "the command draws (c)", "panels (b) and (d)"),
     ],
 )
 def test_words_units_and_initials_are_no_formulas(text, helper):
@@ -615,3 +630,19 @@ def test_the_colours_of_the_site_have_the_contrast_that_wcag_asks_of_text():
         assert len(set(colours)) == 2
         assert min(compute_contrast(colour, page) for colour in colours for page in behind) > 4.5
     assert compute_contrast("#d55e00", "#ffffff") < 4.5  # the orange of figures is too light for text
+
+
+@pytest.mark.parametrize("name", list_shipped_configs())
+def test_a_config_whose_lines_fit_its_box_is_the_same_config(name, helper):
+    boxes = helper("code_boxes")
+    text = (ROOT / f"configs/{name}.yaml").read_text()
+    shown = boxes.fit_yaml(text)
+    assert max(map(len, shown.splitlines())) <= boxes.WIDTH
+    assert YAML(typ="safe").load(shown) == YAML(typ="safe").load(text)
+    assert sorted(shown.replace("#", " ").split()) == sorted(text.replace("#", " ").split())
+
+
+def test_a_comment_without_room_stands_above_its_line(helper):
+    assert helper("code_boxes").fit_yaml("a: 1234567890123456789012345678  # two words", 40) == (
+        "# two words\na: 1234567890123456789012345678"
+    )
