@@ -13,9 +13,11 @@ from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
 WIDTH = 100  # letters of a box at 1,300 pixels
+MIN_PATH_LENGTH = 30  # letters of a name that may end a line of text early
 MIN_COMMENT_WIDTH = 36  # a comment with less room stands above its line
 COMMENT = re.compile(r"(\s+)# (?=[^'\"]*$|[^'\"]*'[^'\"]*$|.*[^\]}'\"]$)")
 FOLDED = re.compile(r"(\s*)(?:- )?[\w ]+: >-?$")
+MODULES = re.compile(r"(?<=[./(])(?=\w)")
 BREAK = re.compile(r"(?<=[a-z0-9)])(?=[A-Z][a-z])|(?<=[./_=,-])(?=\w)")
 
 
@@ -81,6 +83,16 @@ def _wrap(text: str, width: int, first: str, later: str) -> list[str]:
     )
 
 
+def _break_name(name: nodes.literal) -> list[str]:
+    """The parts of a name: in narrow columns all words of it, in lines of text the modules of a long path."""
+    text, node = name.astext(), name.parent
+    while node is not None and not isinstance(node, nodes.entry):
+        node = node.parent
+    if node is not None:
+        return BREAK.split(text)
+    return MODULES.split(text) if len(text) > MIN_PATH_LENGTH else [text]
+
+
 class CodeBoxes(SphinxTransform):
     """Fits boxes of code, and lets a browser break a long name after a point or an underscore."""
 
@@ -96,7 +108,7 @@ class CodeBoxes(SphinxTransform):
                 box.children = []
                 box += nodes.Text(text)
         for name in list(self.document.findall(nodes.literal)):
-            words = BREAK.split(name.astext())
+            words = _break_name(name)
             if len(words) > 1 and all(isinstance(child, nodes.Text) for child in name.children):
                 name.children = []
                 for word in words[:-1]:

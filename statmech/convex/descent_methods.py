@@ -12,7 +12,7 @@ with G the derivative of the loss with respect to the field h. The loss is summe
 averaged: an epoch, 1/b steps, moves the weights as far at every b, and :math:`\eta` is the learning rate of the online
 rules. An l1 norm adds nothing to the force: a proximal step of it follows each step of the descent.
 
-**To add a descent** write one class here, and one line in `DESCENTS` at the end of this file. Theory, the simulation,
+**To add a descent** write one class here, and one line in the registry `DESCENTS` of this module. Theory, simulation,
 config names and tests follow. A descent must be linear in its arrays, because it is applied to the weights themselves
 and to their components along any set of directions. A descent that acts on each weight separately sets
 `coordinatewise`, and need not be linear.

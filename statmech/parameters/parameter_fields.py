@@ -194,19 +194,29 @@ def parameter(
 
     Parameters
     ----------
-    default : value if a config does not contain the parameter
-    doc : meaning, one line for messages, tables and datasets
-    symbol : mathtext for axes and legends, as ``r"$\eta$"``
-    unit : "1" for numbers without a unit
-    above, below : open bounds
-    at_least, at_most : closed bounds
-    choices : the possible strings, or a mapping from each string to its meaning; `Literal[...]` is an alternative
-    noun : noun for a choice in messages, "a stop rule"
-    whole : makes a parameter annotated `float` an integer, for files of earlier versions; write `int` instead
+    default
+        Value if a config does not contain the parameter.
+    doc
+        Meaning in one line, for messages, tables and datasets.
+    symbol
+        Mathtext for axes and legends, as ``r"$\eta$"``.
+    unit
+        Unit; "1" for numbers without a unit.
+    above, below
+        Open bounds.
+    at_least, at_most
+        Closed bounds.
+    choices
+        The possible strings, or a mapping from each string to its meaning. `Literal[...]` is an alternative.
+    noun
+        Noun for a choice in messages, as "a stop rule".
+    whole
+        Makes a parameter annotated `float` an integer, for files of earlier versions. Write `int` instead.
 
     Returns
     -------
-    a `dataclasses.field`
+    dataclasses.Field
+        The field, with this description as metadata.
     """
     bounds = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     other_metadata = {"choices": choices, "noun": noun, INTEGER_METADATA_KEY: whole}

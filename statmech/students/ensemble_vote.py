@@ -16,7 +16,7 @@ tie of an even K, which makes its error equal to the error for K - 1. For K -> i
 :math:`\arccos(R/\sqrt q)/\pi`, and the mean of the weights, the perceptron parallel to :math:`\sum_k\mathbf J_k`,
 reaches the same limit from :math:`\arccos(R/\sqrt{q + (1-q)/K})/\pi`.
 
-Equal students with q < R^2 (possible for few students) have no such field. There, by Price's theorem in R with K odd,
+Equal students with q < R² (possible for few students) have no such field. There, by Price's theorem in R with K odd,
 
 .. math:: \epsilon_g = \frac12 - \frac K\pi\int_0^{\arcsin R} \mathrm{even}_{K-1}(c_\phi)\,d\phi, \qquad
           c_\phi = (q - \sin^2\phi)/\cos^2\phi,

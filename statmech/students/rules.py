@@ -1,12 +1,12 @@
 r"""Learning rules of perceptrons, and averages of the step rule with a margin.
 
-A rule *is* its modulation function g: the simulation applies it, theory averages it. With the teacher's label sigma
-(after any label noise), a student's length l and its stability
+A rule *is* its modulation function g: the simulation applies it, theory averages it. With the teacher's label
+:math:`\sigma` (after any label noise), a student's length l and its stability
 :math:`\kappa = \sigma\, \mathbf J\cdot\mathbf x / l`, every rule here updates
 
 .. math:: \mathbf J \leftarrow \mathbf J + f\,\mathbf x, \qquad f = \eta\,\sigma\, g(\kappa, l).
 
-**To add a rule** write one class with `g` and `kinks`, and add one line to `RULES` at the end of this file.
+**To add a rule** write one class with `g` and `kinks`, and add one line to the registry `RULES` of this module.
 The simulation, the order-parameter equations (by quadrature cut at the kinks), the config name, the table
 and figure labels and the conformance tests follow by themselves:
 
@@ -53,13 +53,13 @@ Two students at angle :math:`\beta` are both below c with probability
 :math:`P_3` this is true and v > 0, so that
 :math:`\langle f_1f_2\rangle = 2p_f P_2 + 2(1-2p_f)P_3`. Let :math:`\omega` be the angle between their
 components perpendicular to the teacher. At :math:`\omega=\pi/2` the students are independent given v, and from there
-Plackett's identity gives P_3:
+Plackett's identity gives :math:`P_3`:
 
 .. math::
-    P_3 = \int_0^\infty\!\varphi(v)\prod_{k=1,2}\Phi\!\left(\frac{c-v\cos\theta_k}{\sin\theta_k}\right)dv
-        - \int_{\pi/2}^\omega \frac{s}{2\pi\sin\beta}\,e^{-c^2/2\cos^2(\beta/2)}\,
-          \Phi\!\left(\frac{c\,(\cos\theta_1+\cos\theta_2)\tan(\beta/2)}s\right)d\omega,
-    \qquad s = \sin\theta_1\sin\theta_2\sin\omega .
+    P_3 &= \int_0^\infty\!\varphi(v)\prod_{k=1,2}\Phi\!\left(\frac{c-v\cos\theta_k}{\sin\theta_k}\right)dv \\
+        &\quad - \int_{\pi/2}^\omega \frac{s}{2\pi\sin\beta}\,e^{-c^2/2\cos^2(\beta/2)}\,
+          \Phi\!\left(\frac{c\,(\cos\theta_1+\cos\theta_2)\tan(\beta/2)}s\right)d\omega, \quad
+          s = \sin\theta_1\sin\theta_2\sin\omega .
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class Rule(ABC):
 
     @abstractmethod
     def g(self, kappa: Array, length: Array) -> Array:
-        """Return the modulation g(kappa, l) for arrays of stabilities and lengths, which broadcast.
+        """Return the modulation g(κ, l) for arrays of stabilities and lengths, which broadcast.
 
         Parameters
         ----------
@@ -448,8 +448,8 @@ class Perceptron(Rule):
 class AdaTron(Rule):
     r"""AdaTron as printed in the ensemble paper, :math:`g = -\kappa\,\Theta(-\kappa)`, with the *normalised* field.
 
-    The correction does not grow with the student, so the length matters: errors drive it towards eta/2. With label
-    noise it converges to this value; without, errors vanish first: it stays at 0.6202 for eta = 1 from R = 0 and
+    The correction does not grow with the student, so the length matters: errors drive it towards η/2. With label
+    noise it converges to this value; without, errors vanish first: it stays at 0.6202 for η = 1 from R = 0 and
     length 1. This is not the textbook rule, `AdaTronTextbook`: at t = 50 their eps_g differ by 13 %.
     """
 

@@ -8,7 +8,7 @@ field after training: :math:`h = p + V\ell'(p)`, with V the susceptibility. The 
 
 where h has the density :math:`2N(h; 0, l^2)\,\mathrm{right}(h\cos\theta/l, \sin^2\theta)` for labels, with
 :math:`\rho` the derivative of `right` with respect to the mean. For the residuals of a linear teacher h is normal of
-variance :math:`s^2`, and C = A. All functions work on a batch of parameter combinations, the last axis of arrays.
+variance :math:`s^2`, and :math:`C=A`. All functions work on a batch of parameter combinations, the last axis of arrays.
 
 **Nodes.** The integrals run over p, without proximal points in the integrands: :math:`dh = (1+V\ell'')dp`, and
 :math:`p - h = -V\ell'(p)`. A kink c of the loss is an atom: all h in :math:`[c+V\ell'(c^-), c+V\ell'(c^+)]` have p = c,

@@ -209,7 +209,7 @@ def _integrate_path(equations: SearchEquations, rate: float = 0.0) -> float:
 
 @dataclass(frozen=True)
 class HittingTime:
-    """Time, in units of t = steps/N, until a unit on the sphere first passes a cosine with its teacher.
+    """Time, in steps divided by N, until a unit on the sphere first passes a cosine with its teacher.
 
     Starts are random directions with a smaller cosine.
 

@@ -2,7 +2,7 @@ r"""Order-parameter equations of two-layer networks that learn online, for N -> 
 
 A step changes the first layer by :math:`\eta\,\delta_k\mathbf x - (\nu/N)\,\mathbf J_k` with :math:`\delta_k =
 v_k\,g'(h_k)\,e`, and the second by :math:`(\eta_v/N)\,g(h_k)\,e` (`statmech.kinds.network`). Since
-:math:`|\mathbf x|^2\to 1`, the products of weight vectors per N follow, in time t = steps/N,
+:math:`|\mathbf x|^2\to 1`, the products of weight vectors per N follow, in time :math:`t=\mathrm{steps}/N`,
 
 .. math::
 

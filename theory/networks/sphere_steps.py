@@ -9,7 +9,7 @@ a step, its drift and variance per unit of t are
 .. math:: C = \sqrt{1-R^2}\,\langle fv\rangle, \quad F = \langle f^2\rangle, \quad V = \langle f^2v^2\rangle, \quad
           X = \langle f^2vh\rangle,
 
-up to terms of order :math:`1/N^2`. For labels and the correlation, f^2 does not depend on the label, so that V = F
+up to terms of order :math:`1/N^2`. For labels and the correlation, f² does not depend on the label, so that V = F
 and X = 0. At R = 0, :math:`C = C_kR^{k-1}`: k is the information exponent (Ben Arous, Gheissari & Jagannath 2021).
 """
 

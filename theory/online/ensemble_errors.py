@@ -313,7 +313,7 @@ def advantage(scenario: Scenario) -> xr.DataArray:
     Raises
     ------
     ScenarioError
-        For students with unequal starts, or for a start with q < R^2, which an infinite ensemble cannot have.
+        For students with unequal starts, or for a start with q < R², which an infinite ensemble cannot have.
 
     Examples
     --------

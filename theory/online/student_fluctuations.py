@@ -75,7 +75,7 @@ So every average is a single integral over y: the integrand contains products of
 
 **Opposed students**, c < 0, have no such field, but all averages continue analytically: :math:`s_k = i\sqrt{-c}\,s_0 +
 \sqrt{1-c}\,z_k` with real normals. Given v and :math:`s_0` the contour of z is moved until the stability is real, so
-that the averages become Fourier integrals of :math:`\tau^i`. For n students they exist if c > -1/(n - 1), as do the
+that the averages become Fourier integrals of :math:`\tau^i`. For n students they exist if c > −1/(n − 1), as do the
 students. The integrand is an entire function of :math:`s_0` that grows no faster than :math:`e^{\eta^2/2}` with its
 imaginary part :math:`\eta`, so that equally spaced nodes at distance h err by :math:`e^{-2\pi^2/h^2}`.
 

@@ -2,10 +2,10 @@ r"""Samples of the examples' fields: columns of a scrambled Sobol net, and the t
 
 **Labels** are absorbed into the inputs, :math:`\mathbf x \to y\,\mathbf x`, which changes no force. All outputs are
 then 1, the field of a student is the stability, and teachers differ only in the distribution of their field t = y u.
-Its density is :math:`2\varphi(t)\,p(t)`, with p(u) the probability of y = +1, and is sampled by inversion. A linear
-teacher has two columns instead, its field u and the noise.
+Its density is :math:`2\varphi(t)\,p(t)`, with p(u) the probability of :math:`y=+1`, and is sampled by inversion. A
+linear teacher has two columns instead, its field u and the noise.
 
-**A column** contains S = 2^k numbers, one in each of S intervals of equal probability, in the order of one coordinate
+**A column** contains :math:`S=2^k` numbers, one in each of S intervals of equal probability, in the order of one axis
 of a Sobol net whose digits are scrambled (Matousek's linear scramble and a shift of digits). Each column has its own
 order, but the positions within the intervals are common to all columns of a replica. Quantiles are thus computed once
 for S positions and reused for all columns, and the numbers of each column have the exact mean and variance. Columns are

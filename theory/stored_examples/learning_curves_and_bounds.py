@@ -190,7 +190,7 @@ def capacity(kappa: ArrayLike = 0.0) -> np.ndarray:
 def noisy_capacity(flip: ArrayLike, kappa: ArrayLike = 0.0) -> np.ndarray:
     r"""Compute the capacity for a teacher's noisy labels, the maximum alpha at stability kappa.
 
-    At the angle that solves both equations of maximum stability, with :math:`s = \sin\theta` and I(s, k) as in
+    At the angle that solves both equations of maximum stability, with :math:`s = \sin\theta` and :math:`I(s, k)` as in
     `theory.stored_examples.learning_curves_and_bounds`,
 
     .. math:: R\,I(s, \kappa/s) = a\,[k\,\Phi(k) + \varphi(k)],\ k = \kappa/s, \qquad
@@ -472,7 +472,7 @@ def solve_learner_curve(name: str, alpha: np.ndarray, flip: float) -> LearnerCur
 
 
 def separable_fraction(P: ArrayLike, N: ArrayLike) -> np.ndarray:
-    r"""Compute the fraction of all 2^P labellings of P points that a perceptron in N dimensions can store.
+    r"""Compute the fraction of all :math:`2^P` labellings of P points that a perceptron in N dimensions can store.
 
     .. math:: 2^{1-P}\sum_{k=0}^{N-1}\binom{P-1}{k}
 
