@@ -1,8 +1,8 @@
 """Centred distributions of the inputs, their config forms, and their limits for N -> infinity.
 
-Distributions: `isotropic` distributions have the covariance :math:`I/N`. Errors of students are angles between vectors if
-the distribution of a field depends only on the length of its vector (`has_errors_given_by_angles`), and are measured on
-new inputs otherwise. Inputs with different variances in different directions define their `modes`
+Distributions: `isotropic` distributions have the covariance :math:`I/N`. Errors of students are angles between vectors
+if the distribution of a field depends only on the length of its vector (`has_errors_given_by_angles`), and are measured
+on new inputs otherwise. Inputs with different variances in different directions define their `modes`
 (`statmech.inputs.covariance_modes`); theory needs nothing else.
 
 **To add a distribution** write one class with `draw` and add one line to `INPUTS`: its config name, sweep axis and the

@@ -268,8 +268,8 @@ class SparsePerceptron(OneAgainstRestClassifier):
     and count in cross-validation.
 
     **Cost.** With m examples and n indicators (up to `bins` per column of numbers), a stage takes a time proportional
-    to m n, and in the worst case to the number :math:`n^k/k!` of all conjunctions, which is usual if examples are many. A
-    few examples in a wide table leave few conjunctions to search: 20 examples of 2,000 columns of numbers take some
+    to m n, and in the worst case to the number :math:`n^k/k!` of all conjunctions, which is usual if examples are many.
+    A few examples in a wide table leave few conjunctions to search: 20 examples of 2,000 columns of numbers take some
     seconds. Cross-validation makes up to min(n, 1,000) stages for each of `cv` folds; a warning reports if that takes
     long. More than 50 million conjunctions are not supported: select columns first (`sklearn.feature_selection`), or
     reduce k or bins.
