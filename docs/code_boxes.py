@@ -13,12 +13,13 @@ from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
 WIDTH = 100  # letters of a box at 1,300 pixels
-MIN_PATH_LENGTH = 30  # letters of a name that may end a line of text early
+MIN_PATH_LENGTH = 36  # letters of a name that may end a line of text early
+MIN_NAME_LENGTH = 14  # letters of one that may break in a column
 MIN_COMMENT_WIDTH = 36  # a comment with less room stands above its line
 COMMENT = re.compile(r"(\s+)# (?=[^'\"]*$|[^'\"]*'[^'\"]*$|.*[^\]}'\"]$)")
 FOLDED = re.compile(r"(\s*)(?:- )?[\w ]+: >-?$")
 MODULES = re.compile(r"(?<=[./(])(?=\w)")
-BREAK = re.compile(r"(?<=[a-z0-9)])(?=[A-Z][a-z])|(?<=[./_=,-])(?=\w)")
+BREAK = re.compile(r"(?<=[a-z0-9)])(?=[A-Z][a-z])|(?<=[./_=,])(?=\w)(?!py\b|yaml\b)|(?<=\w-)(?=\w)")
 
 
 def fit_yaml(text: str, width: int = WIDTH) -> str:
@@ -89,7 +90,7 @@ def _break_name(name: nodes.literal) -> list[str]:
     while node is not None and not isinstance(node, nodes.entry):
         node = node.parent
     if node is not None:
-        return BREAK.split(text)
+        return BREAK.split(text) if len(text) > MIN_NAME_LENGTH else [text]
     return MODULES.split(text) if len(text) > MIN_PATH_LENGTH else [text]
 
 
@@ -109,6 +110,8 @@ class CodeBoxes(SphinxTransform):
                 box += nodes.Text(text)
         for name in list(self.document.findall(nodes.literal)):
             words = _break_name(name)
+            if re.fullmatch(r"--?\w[\w-]*", name.astext()):
+                name["classes"].append("option")
             if len(words) > 1 and all(isinstance(child, nodes.Text) for child in name.children):
                 name.children = []
                 for word in words[:-1]:

@@ -38,7 +38,7 @@ SIGNS = {
 }
 RAISED, SUBSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "₀₁₂₃₄₅₆₇₈₉₊₋"
 LOWERED = str.maketrans(RAISED + SUBSCRIPT, "0123456789-0123456789+-")
-FUNCTIONS = "arccos|arcsin|sin|cos|cot|tanh|ln|log|exp|max|min|sgn|sqrt"
+FUNCTIONS = "arccos|arcsin|sin|cos|cot|tanh|tan|ln|log|exp|max|min|sgn|sqrt"
 
 LETTER = r"[B-HJ-Zb-z]"  # not A, a or I, which are words
 HAT = "\u0302"

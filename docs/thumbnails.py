@@ -53,8 +53,9 @@ PANEL = {
 INCHES, DOTS = (2.2, 1.5), 200  # of a card, which shows it at half its dots
 WIDTH = 560  # of a picture on the contact sheet
 TYPE, THICK = 12, 1.6  # of a card: points of labels and lines
-ROOM = {"x": 250, "y": 140}  # along an axis: letters of a label times its points
-LONGEST = {"x": 30, "y": 19}  # letters of a line of a label
+ROOM = {"x": 215, "y": 140}  # along an axis: letters of a label times its points
+LONGEST = {"x": 30, "y": 19}  # letters of a label with a symbol
+LINE = 16  # letters of a line of other labels
 COLOURS = 256  # chosen for maximal coverage, which keeps the colours of thin curves
 
 
@@ -133,10 +134,13 @@ def card(figure: Figure, which: int) -> Figure:
     figure.supxlabel("")
     shown.set(title="", anchor="C")
     shown.set_title("", loc="left")
-    for axis, label in ((shown.xaxis, shown.get_xlabel() or of_column), (shown.yaxis, shown.get_ylabel() or of_row)):
-        words = short(label, LONGEST[axis.axis_name])
-        longest = max(map(len, plain_from_latex(words).splitlines()), default=1)
-        axis.set_label_text(words, size=min(TYPE, ROOM[axis.axis_name] / longest))
+    labels = {
+        shown.xaxis: short(shown.get_xlabel() or of_column, LONGEST["x"]),
+        shown.yaxis: short(shown.get_ylabel() or of_row, LONGEST["y"]),
+    }
+    size = min(TYPE, *(size_in_room(label, ROOM[axis.axis_name]) for axis, label in labels.items()))
+    for axis, label in labels.items():
+        axis.set_label_text(label, size=size)
         axis.set_major_formatter(NullFormatter())
         axis.set_minor_formatter(NullFormatter())
         axis.set_tick_params(which="both", length=0)
@@ -149,6 +153,11 @@ def card(figure: Figure, which: int) -> Figure:
     return figure
 
 
+def size_in_room(label: str, room: float) -> float:
+    """The size in points at which the longest line of a label fits an axis."""
+    return room / max(map(len, plain_from_latex(label).splitlines()), default=1)
+
+
 def short(label: str, longest: int) -> str:
     """The label of an axis without its unit, in two lines if need be; of a longer one the first symbol, or nothing.
 
@@ -156,16 +165,18 @@ def short(label: str, longest: int) -> str:
     ('$t$', '$K$', '$D/N$')
     >>> short("examples until overlap $R=0.5$", 19)
     'examples until\\noverlap $R=0.5$'
+    >>> short("mean squared error", 19), short("search time / $N$", 19)
+    ('mean squared\\nerror', 'search time / $N$')
     >>> short("stages to zero\\ntraining error", 19), short("certified distance from the largest stability", 19)
     ('stages to zero\\ntraining error', '')
     """
     label = label.partition(" (")[0].partition(", ")[0].replace("\n", " ")
-    if len(plain_from_latex(label)) <= longest:
-        return label
     symbols = re.findall(r"\$[^$=]+\$", label)
+    if len(plain_from_latex(label)) <= (longest if symbols else LINE):
+        return label
     if symbols:
         return symbols[0] if len(plain_from_latex(symbols[0])) <= longest else ""
-    lines = wrap(label, longest)
+    lines = wrap(label, LINE)
     return "\n".join(lines) if len(lines) <= 2 else ""
 
 

@@ -179,7 +179,7 @@ display(figure)
 @pytest.mark.parametrize(
     ("label", "shown"),
     [
-        ("mean squared error", "mean squared error"),
+        ("mean squared error", "mean squared\nerror"),
         ("stages to zero\ntraining error", "stages to zero\ntraining error"),
         ("position of the second base", "position of the\nsecond base"),
         ("$\\epsilon_g$ after a very long time (%)", "$\\epsilon_g$"),

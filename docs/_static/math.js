@@ -30,6 +30,13 @@
     formula.append(svg);
     element.replaceChildren(...(number ? [number, formula] : [formula]));
     element.classList.add("set");
+    const next = element.nextSibling, mark = /^[.,;:!?)’]+/.exec(next?.nodeType === 3 ? next.data : "");
+    if (tex[1] === "[" || !mark) return;
+    next.data = next.data.slice(mark[0].length);
+    const line = document.createElement("span");
+    line.className = "unbroken";  // a mark stays beside its formula
+    element.before(line);
+    line.append(element, mark[0]);
   }
 
   window.Bokeh = bokeh;

@@ -21,6 +21,7 @@ from statmech.parameters.parameter_fields import (
 )
 
 SIGNS = {word: bound.sign for bound in BOUND_KINDS.values() for word in (bound.schema, bound.pydantic)}
+RELATIONS = {"≥": r"\ge ", "≤": r"\le ", ">": ">", "<": "<"}
 NOUNS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
 
 
@@ -70,17 +71,17 @@ def _values(part: dict[str, Any]) -> str:
         return _values(forms[0]) + words + (" or a section" if _mapping(forms) else "")
     if part["type"] == "array":
         return f"list of: {_values(part['items'])}"
-    bounds = [f"{sign} {_number(part[word])}" for word, sign in SIGNS.items() if word in part]
+    bounds = [f"${RELATIONS[sign]}{_number(part[word])}$" for word, sign in SIGNS.items() if word in part]
     return " ".join([NOUNS[part["type"]], ", ".join(bounds)]).strip()
 
 
 def _number(value: float) -> str:
-    """A large limit as a power of ten or two."""
+    """A limit in LaTeX, and a large one as a power of ten or two."""
     for base in (10, 2):
         power = round(np.log(value) / np.log(base)) if value > 10**5 else 0
         if power and base**power == value:
-            return f"{base}^{power}"
-    return f"{value:g}"
+            return f"{base}^{{{power}}}"
+    return f"{value:,g}".replace(",", "{,}")
 
 
 def _mapping(forms: list[dict[str, Any]]) -> bool:
@@ -103,7 +104,7 @@ def _parameters(kind: type) -> str:
 
 def _shown(default: Any) -> str:
     """A default: a number, or a word."""
-    return f"`{default}`" if isinstance(default, str | bool) else f"{default:g}"
+    return f"`{default}`" if isinstance(default, str | bool) else f"`{default:g}`"
 
 
 def _sentence(thing: Any) -> str:

@@ -13,8 +13,8 @@ of their weights perpendicular to the teacher have a cosine c, and :math:`q = R^
 
 With the common part :math:`\sqrt{q_{12}}\,t` and :math:`\sigma^2 = l^2\sin^2\theta\,(1-c)`, for labels
 
-.. math:: B_{12} = \int 2\varphi(t)\,\mathrm{right}(t\cos\Theta, \sin^2\Theta)\,F(t)^2\,dt, \qquad
-          F(t) = \int (p-h)\,N(h; \sqrt{q_{12}}\,t, \sigma^2)\,dh, \qquad \tan\Theta = \sqrt c\,\tan\theta .
+.. math:: B_{12} &= \int 2\varphi(t)\,\mathrm{right}(t\cos\Theta, \sin^2\Theta)\,F(t)^2\,dt, \\
+          F(t) &= \int (p-h)\,N(h; \sqrt{q_{12}}\,t, \sigma^2)\,dh, \qquad \tan\Theta = \sqrt c\,\tan\theta .
 
 For the residuals of a linear teacher the common part has the variance :math:`s_\mathrm{r}^2 - \sigma^2`, and t is
 normal. :math:`B_{12}` is a power series in c with nonnegative coefficients, so that the equation has one solution

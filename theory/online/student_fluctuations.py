@@ -66,9 +66,9 @@ of the perpendicular input minus N, given all fields: :math:`s_0^2 + z_1^2 + z_2
 :math:`s_0`: :math:`s_k = \sqrt c\,s_0 + \sqrt{1-c}\,z_k`. The stability
 :math:`\kappa_k = \cos\theta\,v + \sin\theta\,s_k` depends on v and :math:`s_0` by one normal y alone,
 
-.. math:: \kappa_k = r\,y + \sin\theta\sqrt{1-c}\;z_k, \qquad
-          (v,\, s_0) = (y\cos\alpha - x\sin\alpha,\; y\sin\alpha + x\cos\alpha), \qquad
-          (r\cos\alpha,\, r\sin\alpha) = (\cos\theta,\, \sqrt c\,\sin\theta).
+.. math:: \kappa_k &= r\,y + \sin\theta\sqrt{1-c}\;z_k, \qquad
+          (r\cos\alpha,\, r\sin\alpha) = (\cos\theta,\, \sqrt c\,\sin\theta), \\
+          (v,\, s_0) &= (y\cos\alpha - x\sin\alpha,\; y\sin\alpha + x\cos\alpha).
 
 So every average is a single integral over y: the integrand contains products of the conditional averages
 :math:`\langle\tau^iz^j\rangle_z` and polynomials in x, whose averages given y (and the label noise) have closed forms.
