@@ -136,10 +136,9 @@ class Formulas(SphinxTransform):
     def apply(self) -> None:
         for text in list(self.document.findall(nodes.Text)):
             if _is_prose(text):
-                pieces = parts(
-                    str(text).replace("alpha N", "αN"), head=any(isinstance(it, nodes.thead) for it in _around(text))
-                )
-                if any(formula for formula, _ in pieces):
+                words = re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", str(text).replace("alpha N", "αN"))
+                pieces = parts(words, head=any(isinstance(it, nodes.thead) for it in _around(text)))
+                if pieces and (words != str(text) or any(formula for formula, _ in pieces)):
                     text.parent.replace(text, [_node(formula, piece) for formula, piece in pieces])
 
 
