@@ -72,7 +72,7 @@ def _fit_line(line: str, width: int) -> list[str]:
         if width - hit.end() < MIN_COMMENT_WIDTH:
             return [*_wrap(comment, width, indent + "# ", indent + "# "), *_fit_line(line[: hit.start()], width)]
         return _wrap(comment, width, line[: hit.end()], " " * (hit.end() - 2) + "# ")
-    if re.search(r"[{[]", line):  # a key stays with its value
+    if re.search(r"(?:^|[ \[{])[\[{]", line):  # a list or section: a key stays with its value
         line = re.sub(r"(?<=[^,]) ", "\0", line.lstrip())
     later = indent + (4 if line.lstrip().startswith("-") else 2) * " "
     return [part.replace("\0", " ") for part in _wrap(line.lstrip(), width, indent, later)]
