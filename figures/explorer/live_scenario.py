@@ -516,6 +516,8 @@ class ScenarioControls:
         for name, control in self.controls.items():
             control.set_visible(name != self.x_key)
         self._limit_earlier_time_sliders()
+        names = [label for label, name in self.chosen.options.items() if name in (self.chosen.value or ())]
+        self.chosen.styles = _get_field_style(", ".join(names))
         end_keys = {self.x_key, *([get_kinds()[self.choice].USUAL_X_KEY] if self._is_default_axis_recorded() else [])}
         learner_names = settings.list_learner_names(
             self.choice, {**self.given, self.learner_key: self.chosen.value or ()}

@@ -113,6 +113,14 @@ HEADER_MENU_STYLE = {  # menus on the coloured bar
     "& .MuiOutlinedInput-root": {"color": "white !important"},
     "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{HEADER_TEXT_COLOUR} !important"},
     "& .MuiSvgIcon-root": {"color": HEADER_TEXT_COLOUR},
+    "@media (max-width: 600px)": {
+        "& .MuiSelect-select": {
+            "white-space": "normal !important",
+            "font-size": "13px",
+            "line-height": "1.2",
+            "padding": "7px 28px 5px 12px !important",
+        }
+    },
 }
 NOTICE_STYLE = {
     "py": "0",
@@ -123,17 +131,23 @@ STATUS_BAR_MIN_HEIGHT = "48px"  # room for two lines of text, so that a second l
 PROGRESS_STYLE = {"opacity": "0.85", "line-height": "1.3"}
 NARROW_MENU_CSS = """
 @media (max-width: 600px) {
-  :host { max-width: 6.6rem !important; min-width: 0 !important; margin-left: 6px !important }
+  :host { width: calc(100% - 12px) !important; max-width: none !important; margin: 8px 6px 4px !important }
 }
 """
 HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # phone screens are too narrow
-HIDE_TITLE_STYLE = {"@media (max-width: 600px)": {"& .title": {"display": "none"}}}  # phone screens are too narrow
+NARROW_PAGE_STYLE = {  # phone screens are too narrow for the title, and for menus next to each other
+    "@media (max-width: 600px)": {
+        "& .title": {"display": "none"},
+        "& .MuiAppBar-root .MuiToolbar-root > .MuiBox-root": {"flex-direction": "column", "align-items": "stretch"},
+        "& .MuiToolbar-root": {"min-height": "100px"},
+    }
+}
 FILL_WINDOW_STYLE = {"flex": "1 1 0", "min-height": "0", "overflow": "hidden auto"}  # fills the rest of the window
 CONTROL_GRID_CSS = """
 :host { flex: none; padding: 8px 8px 0; box-sizing: border-box }
 div[id^="flexbox"] {
   display: grid !important; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr));
-  gap: 8px 12px; align-items: end;
+  grid-auto-flow: dense; gap: 8px 12px; align-items: end;
 }
 """
 TOGGLE_STYLE = {"height": "40px", "justify-content": "flex-start", "font-size": "1rem"}
@@ -212,7 +226,7 @@ class ExplorerPage:
             sidebar_open=False,
             sidebar_variant="temporary",
             busy_indicator=None,
-            sx=HIDE_TITLE_STYLE,
+            sx=NARROW_PAGE_STYLE,
             theme_config={"typography": {"fontFamily": FONT_STACK}, "components": DRAWER_STYLE},
         )
         self.whole.get_root = partial(_exempt_charts_from_theme, self.whole.get_root)
