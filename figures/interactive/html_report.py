@@ -407,6 +407,6 @@ def _get_write_time(path: Path) -> str:
         for event in run
     ]
     if events:
-        return f"{min(events)} to {max(events)}, according to its log"
+        return f"{' to '.join(sorted({min(events), max(events)}))}, according to its log"
     date = time.localtime((list_stores(path)[-1] / "zarr.json").stat().st_mtime)
     return f"{time.strftime('%F %T', date)}, according to the date of its file"

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from figures import curves as series
-from figures.description import FigureDescription, LegendEntry, PanelDescription
+from figures.description import FigureDescription, PanelDescription
 from figures.interactive.axes_and_theme import ChartTheme
 from figures.interactive.chart import Chart
 from figures.interactive.swatches import make_swatch
 from figures.labels import DEFINITION_END_PATTERN, get_symbol, get_usual_abscissa_key, html_from_latex, plain_from_latex
 from figures.overlay import describe_figure
-from figures.style import THEORY_COLOUR
 from statmech.keys.figure_key import Composition
 from statmech.keys.variables import Variable
 
@@ -62,15 +61,22 @@ class ReportCharts:
 def charts(results: Results, figure: str | Composition = "") -> ReportCharts:
     """Make the charts of all variables of a simulation, a theory, or both.
 
-    Variables that the `figure` of the results leaves out are folded.
+    Variables that the `figure` of the results leaves out are folded. Its abscissa and the axes that have panels are
+    those of the charts.
     """
-    results = _select_last_time(series.ensure_chart_axis(results))
+    results = series.ensure_chart_axis(results)
+    content = figure.list_contents()[0] if isinstance(figure, Composition) else Composition()
+    x, sizes = _choose_x(results, content.x), results.either.sizes
+    results = _select_last_time(results, x)
+    times = {axis: results.either[axis].item(-1) for axis, size in results.either.sizes.items() if size < sizes[axis]}
+    symbols = {axis: html_from_latex(get_symbol(results.scenario, str(axis))) for axis in times}
+    last = [f"{symbols[axis]} before {time:g}" for axis, time in times.items()]
     variables, constant = _separate_constants(results)
     drawn_names = _list_drawn_variables(results, variables, figure)
     variables = {name: variables[name] for name in sorted(variables, key=lambda name: name not in drawn_names)}
     runs = results.scenario.SHOWS_SINGLE_RUNS and results.simulation is not None
-    x = _choose_x(results)
-    description = describe_figure({"": results}, Composition(x=x, y=tuple(variables), single_runs=runs))
+    split = tuple(axis for axis in content.split if axis in results.either.dims and axis != x)
+    description = describe_figure({"": results}, Composition(x=x, y=tuple(variables), split=split, single_runs=runs))
     thinned = [f"all but {html_from_latex(text)}" for text in description.title_texts if " values of " in text]
     sets, omitted_titles = _choose_sets(description, max(1, MAX_PAGE_CHARTS // len(variables)))
     return ReportCharts(
@@ -79,9 +85,9 @@ def charts(results: Results, figure: str | Composition = "") -> ReportCharts:
             [_make_labelled_chart(panel, panel.name not in drawn_names) for panel in _select_distinct_panels(panels)]
             for panels in sets.values()
         ],
-        [(plain_from_latex(entry.label), make_swatch(entry)) for entry in _make_legend_entries(description)],
+        [(plain_from_latex(entry.label), make_swatch(entry)) for entry in description.curve_entries],
         _get_explanations(results, variables),
-        [*constant, *thinned, *omitted_titles, *_describe_hidden_zeros(description)],
+        [*constant, *last, *thinned, *omitted_titles, *_describe_hidden_zeros(description)],
         runs,
     )
 
@@ -96,17 +102,11 @@ def _list_drawn_variables(results: Results, variables: dict[str, Variable], figu
     return names if names and names <= {*variables} else names | {*series.select_main_variables(results)}
 
 
-def _make_legend_entries(description: FigureDescription) -> list[LegendEntry]:
-    """Return the legend entries of curves and reference levels."""
-    drawn_curves = [drawn_curve for panel in description.panels for drawn_curve in panel.curves]
-    level_names = dict.fromkeys(name for entry in drawn_curves for name, _ in entry.curve.reference_levels)
-    level_style = {"color": THEORY_COLOUR, "linestyle": ":"}
-    return [*description.curve_entries, *(LegendEntry(name, level_style) for name in level_names)]
-
-
-def _choose_x(results: Results) -> str | None:
-    """Return the axis of names along x if the results have no axis of numbers."""
+def _choose_x(results: Results, figure_x: str | None) -> str | None:
+    """Return the abscissa of the figure if it is an axis of numbers, or the axis of names if there are no numbers."""
     axes = series.get_chart_axes(results.either)
+    if figure_x in axes and series.has_several_numbers(results.either, figure_x):
+        return figure_x
     has_numbers = any(series.has_several_numbers(results.either, axis) for axis in axes)
     usual_key = get_usual_abscissa_key(results.scenario)
     return None if has_numbers or (usual_key is not None and not results.scenario.on_data) else axes[-1]
@@ -140,10 +140,10 @@ def _make_labelled_chart(panel: PanelDescription, is_folded: bool) -> LabelledCh
     return LabelledChart(html_from_latex(panel.ylabel), html_from_latex(panel.xlabel), figure, is_folded)
 
 
-def _select_last_time(results: Results) -> Results:
-    """Select the last recorded time (step, ...) of results that are usually drawn against another key."""
+def _select_last_time(results: Results, x: str | None = None) -> Results:
+    """Select the last recorded time (step, ...) of results that are drawn against another key, x or the usual one."""
     scenario = results.scenario
-    key = get_usual_abscissa_key(scenario)
+    key = x or get_usual_abscissa_key(scenario)
     if key not in series.get_chart_axes(results.either) or key in scenario.recorded_coordinates:
         return results
     return series.select_position(
