@@ -45,7 +45,7 @@ def draw_aligned(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
         raise ConfigError('the figure "aligned" requires several inputs `{spectrum: ...}`, each with two variances')
     lines, (figure, (error, best)) = solve_dense_theory(theory, "lam"), make_figure(3.0, 1, 2)
     results = combine_with_lines(simulation, theory, lines)
-    keys = draw_panel(error, results, "lam", "mse", "inputs", label="mean squared error", log="x")
+    keys = draw_panel(error, results, "lam", "mse", "inputs", log="x")
     for index, (key, spectrum) in enumerate(zip(keys, spectra, strict=True)):
         line, lam = lines.isel(inputs=index), float(theory.lam_best.isel(inputs=index).values.flat[0])
         key.set_label(f"$T$ = {_get_aligned_teacher_fraction(spectrum):.2g}" + r", best $\lambda$ = 0" * (lam == 0))

@@ -28,7 +28,7 @@ AMP_SECONDS_PER_ENTRY, TYPICAL_AMP_STEPS = 1.1e-9, 40
 INFERENCE_STEP_VARIABLES = {
     "m": Variable(("step",), "overlap with the teacher, w.w*/N", "$m$"),
     "q": Variable(("step",), "mean square of the estimate, |w|^2/N", "$q$", role="detail"),
-    "mse": Variable(("step",), "mean squared error, of the weights", "mse"),
+    "mse": Variable(("step",), "mean squared error, of the weights", "mean squared error"),
     "eps_g": Variable(("step",), "generalization error, on noiseless labels", r"$\epsilon_g$"),
 }
 INFERENCE_THEORY_VARIABLES = {

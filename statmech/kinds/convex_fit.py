@@ -85,7 +85,7 @@ FIT_VARIABLES = {
     "V": Variable((), "response of a field to a force on it", "$V$", role="detail"),
     "eps_g": Variable((), "generalization error, on noiseless labels", r"$\epsilon_g$"),
     "eps_y": Variable((), "generalization error on fresh labels with noise", r"$\epsilon_y$", role="detail"),
-    "mse": Variable((), "mean squared error, of the field without noise", "mse"),
+    "mse": Variable((), "mean squared error, of the field without noise", "mean squared error"),
     "train_loss": Variable((), "mean loss of the examples", r"$\langle\ell\rangle$", role="detail"),
     "eps_t": Variable((), "training error", r"$\epsilon_t$"),
     "gap": Variable(
