@@ -61,6 +61,9 @@ class ArrangedResults:
     @property
     def size_and_runs_texts(self) -> list[str]:
         """Texts for the input dimension and the number of runs."""
+        scenario = self.results.scenario
+        if self.results.simulation is None and "N" in scenario.keys_ignored_by_theory:
+            return []  # theory is the limit of large N
         return [size for size in labels.describe_size_and_runs(self.results.either).split(", ") if size]
 
     @property

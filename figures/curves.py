@@ -389,13 +389,14 @@ def make_curve(
     source = lines if lines is not None and name in lines else theory
     if source is not None and name in source:
         source_x = x_values if source is theory else get_axis_values(source, x)
-        level_arrays = [source[level] for level in level_names if level in source]
+        variables = results.scenario.variables | results.scenario.theory_only_variables
+        levels = [(variables[level].symbol, source[level]) for level in level_names if level in source]
         result = replace(
             result,
             theory_x=source_x,
             theory=_broadcast_theory(source[name], source_x),
             band=_compute_band(name, source, source_x) if has_band else None,
-            reference_levels=tuple((level.long_name, _broadcast_theory(level, source_x)) for level in level_arrays),
+            reference_levels=tuple((symbol, _broadcast_theory(level, source_x)) for symbol, level in levels),
         )
     return result
 

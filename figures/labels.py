@@ -22,15 +22,7 @@ from statmech.keys.variables import Variable
 from statmech.parameters.parameter_fields import collect_parameters, get_parameters
 from statmech.parameters.schedules_and_controls import control_from_config
 
-LATEX_FONT_COMMANDS = (
-    "left",
-    "right",
-    "mathrm",
-    "mathbf",
-    "text",
-    "rm",
-    "bf",
-)  # dropped: they change only the appearance
+LATEX_FONT_COMMANDS = ("left", "right", "mathrm", "mathbf", "text", "rm", "bf")  # dropped: they change no letter
 LATEX_SIGNS = {
     "infty": "∞",
     "le": "≤",
@@ -357,17 +349,7 @@ CAPTION_OMITTED_KEYS = (
 )
 KIND_KEYS = ("rule", "network", "loss", "prior", "learner", "penalty", "teacher", "weights", "boundary", "classifier")
 COUNT_KEYS = (
-    "epochs",
-    "updates",
-    "steps",
-    "tasks",
-    "passes",
-    "stages",
-    "sweeps",
-    "neighbours",
-    "examples",
-    "heads",
-    "folds",
+    *("epochs", "updates", "steps", "tasks", "passes", "stages", "sweeps", "neighbours", "examples", "heads", "folds"),
 )
 KEYS_SHOWN_BY_NAME = ("inputs", "start", "protocol", "sampling", "model", "data", "intercept")
 KEY_PHRASES = {  # for keys without a symbol

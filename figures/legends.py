@@ -41,7 +41,8 @@ def make_title_texts(parts: list[ArrangedResults]) -> list[str]:
         [*part.title_texts, *labels.describe_title_values(part.results.scenario), *part.size_and_runs_texts]
         for part in parts
     ]
-    return [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
+    common = [text for text in dict.fromkeys(texts_by_part[0]) if all(text in texts for texts in texts_by_part)]
+    return [text for text in common if f"{' '.join(text.split()[::-1])}s" not in common]  # step 200, 200 steps
 
 
 def make_series_entries(

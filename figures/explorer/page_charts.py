@@ -25,19 +25,23 @@ from figures.explorer.pages import NORMALISATION_LABELS, View
 from figures.explorer.sliders import CELL_STYLE
 from figures.interactive.axes_and_theme import DARK_PAGE_FILTER, ChartTheme
 from figures.interactive.chart import HELD_CURVE_OPACITY, Chart, get_axes_key
-from figures.interactive.chart_rows import LEVEL_LINE_STYLES
+from figures.interactive.chart_rows import collect_levels, get_common_label
 from figures.interactive.swatches import make_swatch
 from figures.labels import (
     SHORT_DEFINITION_END_PATTERN,
+    axis_label,
     define_drawn_symbols,
     format_key_name,
+    get_caption_keys,
     get_symbol,
     html_from_latex,
+    unicode_from_latex,
     variable_label,
 )
 from figures.overlay import describe_panel
 from figures.style import THEORY_COLOUR
 from statmech.keys.figure_key import Composition
+from statmech.keys.scenario import AbstractScenario
 from statmech.keys.variables import Variable
 
 
@@ -108,6 +112,14 @@ def _thin_curve(drawn_curve: DrawnCurve, log_x: bool) -> DrawnCurve:
     return replace(drawn_curve, curve=series.thin_curve(curve, log_x), x_error=x_error)
 
 
+def _format_text(scenario: AbstractScenario, latex: str) -> str:
+    """Return a text in HTML, with names of keys instead of symbols that the labels of curves cannot show."""
+    for name in get_caption_keys(scenario):
+        if not unicode_from_latex(symbol := get_symbol(scenario, name)):
+            latex = latex.replace(symbol, format_key_name(name))
+    return html_from_latex(latex)
+
+
 def merge_equal_lines(panel: PanelDescription) -> PanelDescription:
     """Merge curves with equal lines of theory.
 
@@ -122,17 +134,11 @@ def merge_equal_lines(panel: PanelDescription) -> PanelDescription:
     merged_curves = []
     for curves, linestyle in zip(curves_by_line.values(), cycle(MERGED_LINE_STYLES), strict=False):
         grey: dict[str, Any] = {"color": THEORY_COLOUR}
-        style, label = curves[0].style, _get_common_label(curves) if len(curves_by_line) > 1 else ""
+        style, label = curves[0].style, get_common_label(curves) if len(curves_by_line) > 1 else ""
         line_style = style.line and style.line | grey | {"linestyle": linestyle}
         style = replace(style, points=style.points | grey, line=line_style)
         merged_curves.append(replace(curves[0], style=style, label=label, line_label=label))
     return replace(panel, curves=tuple(merged_curves))
-
-
-def _get_common_label(curves: Sequence[DrawnCurve]) -> str:
-    """Return the common parts of the labels of several curves."""
-    label_parts = [curve.line_label.split(", ") for curve in curves]
-    return ", ".join(part for part in label_parts[0] if all(part in parts for parts in label_parts))
 
 
 MERGED_LINE_STYLES = "-", "--", ":", "-."
@@ -320,8 +326,11 @@ class ExplorerCharts:
             self.charts = {name: Chart(panel, None, theme) for name, panel in panels.items()}
             self._link_charts()
         width, height, control_height = self._estimate_frame_size()
+        ratios = [name for name in panels if self.unit.value == "one student" and name.startswith("eps_g")]
+        same_unit = [curve for name in ratios for curve in panels[name].curves]
         for name, panel in panels.items():
             self.charts[name].fit_frame(width, control_height if self._is_control(name) else height)
+            self.charts[name].same_unit = same_unit if name in ratios else ()
             self.charts[name].show(panel, self.held.get(name))
         if self.has_control_charts:
             self._align_right_borders()
@@ -442,8 +451,9 @@ class ExplorerCharts:
         ]
         chips += [f'<span style="opacity:{HELD_CURVE_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
         bounds = {chart.is_bound_visible for chart in charts} - {None}
+        title = _format_text(results.scenario, ", ".join(legends.make_title_texts([part])).replace("= -", "= −"))
         notes = {
-            ", ".join(map(html_from_latex, legends.make_title_texts([part]))).replace("= -", "= −"): True,
+            title: True,
             "thin: single runs": has_runs,
             legends.HOLLOW_POINTS_NOTE: part.fills_converged,
             f"band: {legends.UNRESOLVED_BAND_NOTE}": series.has_unresolved_bands(results),
@@ -468,15 +478,9 @@ class ExplorerCharts:
 
     def _make_level_entries(self) -> list[LegendEntry]:
         """Return the legend entries of the reference levels."""
-        assert self.chart_content is not None
-        scenario, theory = self.chart_content.results.scenario, self.chart_content.results.theory
-        variables = scenario.variables | scenario.theory_only_variables
-        levels = dict.fromkeys(level for name in self.charts for level in self.drawn[name].reference_variables)
-        drawn_levels = [level for level in levels if theory is not None and level in theory]
-        return [
-            LegendEntry(variables[level].symbol, {"color": THEORY_COLOUR, "linestyle": linestyle})
-            for level, linestyle in zip(drawn_levels, cycle(LEVEL_LINE_STYLES), strict=False)
-        ]
+        levels = [level for chart in self.charts.values() for level in collect_levels(chart.shown)]
+        styles = {level.label: {"linestyle": (level.style.line or {})["linestyle"]} for level in levels}
+        return [LegendEntry(symbol, {"color": THEORY_COLOUR, **style}) for symbol, style in styles.items()]
 
     def _make_notes(self, panels: Iterable[PanelDescription]) -> str:
         """Return the definitions of all symbols, and the reason if theory is not expected to agree."""
@@ -491,7 +495,9 @@ class ExplorerCharts:
             for variable in named_variables
             if variable.symbol not in variable.long_name
         ]
-        notes = "; ".join(map(html_from_latex, definitions))
+        if "$t$" in " ".join(texts) and not any("$t$" in panel.xlabel for panel in panels):
+            definitions.append(axis_label(results.scenario, ["t"]).replace(" (", ": ").rstrip(")"))
+        notes = _format_text(results.scenario, "; ".join(definitions))
         reason = (results.scenario.expected_deviation_reason or self.page_note) * (results.simulation is not None)
         reason = reason.replace("sqrt(N)", "√<i>N</i>")
         sentences = [*([reason[0].upper() + reason[1:]] if reason else []), *([notes] if notes else [])]

@@ -10,6 +10,7 @@ the chart.
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -182,10 +183,8 @@ def compute_y_limits(
     )
     cutoff = MAX_LEVEL_DISTANCE_IN_HEIGHTS * np.ptp(values) or (abs(values[0]) if bounds else 0.0) or np.inf
     near_levels = levels[(levels >= values.min() - cutoff) & (levels <= values.max() + cutoff)]
-    low, high = (
-        values.min(initial=near_levels.min(initial=np.inf)),
-        values.max(initial=near_levels.max(initial=-np.inf)),
-    )
+    low = values.min(initial=near_levels.min(initial=np.inf))
+    high = values.max(initial=near_levels.max(initial=-np.inf))
     margin = LIMIT_MARGIN * (high - low) or 0.1 * log_y
     low, high = float(low - margin), float(high + margin)
     return AxisLimits(10**low, 10**high) if log_y else AxisLimits(*widen_equal_limits(low, high))
@@ -275,10 +274,8 @@ def set_log_axis_ticks(axis: Any, low: float, high: float) -> None:
         return
     fixed = isinstance(axis.ticker, FixedTicker)
     candidates = [make_log_ticks(low, high, mantissas) for mantissas in LABELLED_MANTISSAS]
-    ticks, minor = (
-        next((ticks for ticks in candidates if sum(low <= tick <= high for tick in ticks) >= MIN_NUMBERED_TICKS), []),
-        candidates[-1],
-    )
+    is_enough = [sum(low <= tick <= high for tick in ticks) >= MIN_NUMBERED_TICKS for ticks in candidates]
+    ticks, minor = next(itertools.compress(candidates, is_enough), []), candidates[-1]
     if not ticks or math.log10(high / low) > MAX_NUMBERED_DECADES:
         if fixed:
             axis.update(ticker=LogTicker(), major_label_overrides={})

@@ -35,13 +35,14 @@ from figures.interactive.axes_and_theme import (
     separate_positions,
     wrap_label,
 )
-from figures.interactive.chart_rows import ChartRows, get_dash
+from figures.interactive.chart_rows import ChartRows, collect_levels, get_dash
 from figures.interactive.typeface import FONT_STACK
 from figures.labels import plain_from_latex
 from figures.style import BAND_EDGE_WIDTH_POINTS, BAND_OPACITY
 
 HELD_CURVE_OPACITY = 0.45  # for earlier curves kept for comparison
-MAX_LINEAR_TICKS, LOW_CHART_TICKS = 12, 3
+MAX_LINEAR_TICKS, MAX_LOG_TICKS, LOW_CHART_TICKS = 12, 21, 3
+MIN_LOG_TICK_GAP = 0.165  # difference of natural logarithms: the labels of closer ticks would touch
 MIN_TICK_POWER = -4  # smaller ticks are powers of ten
 LINE_GLYPH_COLUMNS: dict[str, Any] = {"xs": "x", "ys": "y", "line_color": "color"}
 ERROR_BAR_GLYPH_COLUMNS: dict[str, Any] = {"x0": "x", "y0": "low", "x1": "x", "y1": "high", "line_color": "color"}
@@ -75,6 +76,7 @@ class Chart:
     def __init__(self, panel: PanelDescription, height: int | None = 300, theme: ChartTheme = DEFAULT_THEME):
         self.theme, self.wide, self.high = theme, ASSUMED_FRAME_SIZE[0], height or ASSUMED_FRAME_SIZE[1]
         self.panel, self.compared = panel, panel
+        self.same_unit: Sequence[DrawnCurve] = ()  # curves of other charts, which the limits of y include
         self.rows = ChartRows(panel, theme)
         self.limits: AxisLimits | None = None
         self.has_end_labels = not theme.bare  # several lines are labelled at their ends
@@ -264,7 +266,8 @@ class Chart:
 
     def _get_needed_limits(self) -> AxisLimits | None:
         """Return the limits of the panel, or the limits that show all curves."""
-        curves = [drawn_curve.curve for drawn_curve in (*self.panel.curves, *self.compared.curves)]
+        shown = (*self.panel.curves, *self.compared.curves, *self.same_unit)
+        curves = [drawn_curve.curve for drawn_curve in shown]
         limits = compute_y_limits(curves, self.rows.log_x, self.rows.log_y, self.panel.theory_is_bound)
         panel_limits = self.panel.limits.get("y", (None, None))
         if limits is None:
@@ -310,7 +313,10 @@ class Chart:
     def _make_end_labels(self, curves: Sequence[DrawnCurve]) -> dict[str, list[Any]]:
         """Return rows of labels at the ends of lines, spaced to avoid overlaps, or no rows if the labels do not fit."""
         data: dict[str, list[Any]] = {name: [] for name in END_LABEL_COLUMNS}
-        labelled = [curve for curve in curves if curve.line_label and curve.style.line is not None]
+        limits = self.limits or AxisLimits(0, 1)
+        last = [(level, np.asarray(level.curve.theory)[-1]) for level in collect_levels(curves)]
+        levels = [level for level, y in last if limits.low <= y <= limits.high]
+        labelled = [curve for curve in (*curves, *levels) if curve.line_label and curve.style.line is not None]
         ends = [(curve, *end) for curve in labelled if (end := self._get_end_point(curve)) is not None]
         texts = [wrap_label(plain_from_latex(curve.line_label)) for curve, *_ in ends]
         letter_height = END_LABEL_FONT_PIXELS * self.theme.size
@@ -322,7 +328,6 @@ class Chart:
             ends, margin = [], 0
         self.labelled_lines, self.label_margin = {curve.line_label for curve, *_ in ends}, margin
         self.reserve_right_margin(self.room)
-        limits = self.limits or AxisLimits(0, 1)
         heights = [self.high * limits.get_relative_position(y, self.rows.log_y) for *_, y in ends]
         positions = separate_positions(heights, room, self.high)
         for (curve, x, y), text, height, position in zip(ends, texts, heights, positions, strict=False):
@@ -363,14 +368,17 @@ class Chart:
 
     def _set_x_ticks(self, x_values: Sequence[np.ndarray]) -> None:
         """Set ticks at those values of x whose labels have enough room."""
-        values = np.unique(np.concatenate(x_values)) if x_values else np.zeros(0)
-        min_gap = values[-1] / MAX_LINEAR_TICKS if values.size else 0.0
-        ticks: list[float] = []
-        for value in values.tolist():
-            is_close = (
-                (value < 1.25 * ticks[-1] if self.rows.log_x else value - ticks[-1] < min_gap) if ticks else False
-            )
-            ticks += [] if is_close else [value]
+        values = np.unique(np.concatenate([np.zeros(0), *x_values]))
+        positions, min_gap = values, values.max(initial=0) / MAX_LINEAR_TICKS
+        if self.rows.log_x:
+            values = values[values > 0]
+            positions = np.log(values)
+            min_gap = max(np.ptp([*positions, 0]) / MAX_LOG_TICKS, MIN_LOG_TICK_GAP)
+        ticks, last = [], -np.inf
+        for value, position in zip(values.tolist(), positions, strict=True):
+            if position - last >= min_gap:
+                ticks.append(value)
+                last = position
         if isinstance(self.figure.xaxis[0].ticker, FixedTicker):  # a new ticker would make Bokeh collect all models
             self.figure.xaxis.ticker.ticks = ticks
         else:

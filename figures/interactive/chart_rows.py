@@ -14,7 +14,8 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from figures import curves as series
-from figures.description import DrawnCurve, DrawnLine, DrawnMark, PanelDescription
+from figures.curves import Curve
+from figures.description import CurveStyle, DrawnCurve, DrawnLine, DrawnMark, PanelDescription
 from figures.interactive.axes_and_theme import PAGE_COLOUR, ChartTheme, get_curve_colour
 from figures.labels import plain_from_latex
 from figures.style import THEORY_COLOUR, replace_infinities
@@ -42,10 +43,8 @@ PIXELS_PER_POINT = 96 / 72
 DEFAULT_MARK_POINTS = 6.0
 LINE_COLUMNS = ("x", "y", "color", "label", "dash", "width")
 POINT_COLUMNS = ("x", "y", "low", "high", "left", "right", "error", "fill", "color", "marker", "angle", "label")
-GUIDE_COLUMNS, MARK_COLUMNS = (
-    ("x", "y", "color", "dash", "width", "alpha"),
-    ("x", "y", "color", "marker", "size", "angle"),
-)
+GUIDE_COLUMNS = ("x", "y", "color", "dash", "width", "alpha")
+MARK_COLUMNS = ("x", "y", "color", "marker", "size", "angle")
 Rows = dict[str, list[Any]]
 
 
@@ -78,6 +77,32 @@ def get_dash(linestyle: Any) -> str:
     if isinstance(linestyle, str):
         return BOKEH_DASHES[linestyle]
     return " ".join(f"{LINE_WIDTH * length:g}" for length in linestyle[1])
+
+
+def collect_levels(curves: Sequence[DrawnCurve]) -> list[DrawnCurve]:
+    """Return the reference levels as curves, in grey if several curves share a level.
+
+    A level has a label at its end if some of several curves share it: the index of its symbol, and their common values.
+    """
+    groups: dict[tuple[str, str, bytes], list[DrawnCurve]] = {}
+    for drawn_curve in curves:
+        for (symbol, y), linestyle in zip(drawn_curve.curve.reference_levels, cycle(LEVEL_LINE_STYLES), strict=False):
+            groups.setdefault((symbol, linestyle, y.tobytes()), []).append(drawn_curve)
+    levels = []
+    for (symbol, linestyle, data), group in groups.items():
+        colour = THEORY_COLOUR if len(group) > 1 else group[0].style.points["color"]
+        texts = filter(None, (symbol.rpartition("_")[2], get_common_label(group)))
+        line_label = ", ".join(texts) if 1 < len(group) < len(curves) else ""
+        level = Curve("", np.zeros(0), theory_x=group[0].curve.theory_x, theory=np.frombuffer(data))
+        style = CurveStyle({"color": colour}, {"color": colour, "linestyle": linestyle}, {})
+        levels.append(DrawnCurve(level, style, symbol, line_label))
+    return levels
+
+
+def get_common_label(curves: Sequence[DrawnCurve]) -> str:
+    """Return the common parts of the labels of several curves."""
+    label_parts = [curve.line_label.split(", ") for curve in curves]
+    return ", ".join(part for part in label_parts[0] if all(part in parts for parts in label_parts))
 
 
 class ChartRows:
@@ -114,7 +139,6 @@ class ChartRows:
         All lines have the `dash`, or each its own by default. A level that several curves share is grey.
         """
         data, drawn_lines = _make_columns(*LINE_COLUMNS), []
-        levels: dict[tuple[str, bytes], tuple[np.ndarray, np.ndarray, str, list[str]]] = {}
         for drawn_curve in curves:
             curve, style = drawn_curve.curve, drawn_curve.style.line
             if curve.theory is None or curve.theory_x is None or style is None:
@@ -129,15 +153,13 @@ class ChartRows:
             drawn_lines.append((curve.theory_x, curve.theory, colour, label, is_stepped))
             for x, y in self._split_line(curve.theory_x, curve.theory, is_stepped):
                 _add_row(data, x, y, colour, label, own_dash, LINE_WIDTH * self.theme.size)
-            for (name, values), linestyle in zip(curve.reference_levels, cycle(LEVEL_LINE_STYLES), strict=False):
-                level = levels.setdefault((name, values.tobytes()), (curve.theory_x, values, linestyle, []))
-                level[3].append(colour)
         if not dash:
             self._add_covered_parts(data, drawn_lines)
-        for (name, _), (level_x, values, linestyle, colours) in levels.items():
-            colour = colours[0] if len(colours) == 1 else get_curve_colour(THEORY_COLOUR)
-            for x, y in self._split_line(level_x, values, False):
-                _add_row(data, x, y, colour, name, get_dash(linestyle), LEVEL_LINE_WIDTH * self.theme.size)
+        for level in () if self.names else collect_levels(curves):
+            colour, width = get_curve_colour(level.style.points["color"]), LEVEL_LINE_WIDTH * self.theme.size
+            dash, label = get_dash((level.style.line or {})["linestyle"]), plain_from_latex(level.label)
+            for x, y in self._split_line(np.asarray(level.curve.theory_x), np.asarray(level.curve.theory), False):
+                _add_row(data, x, y, colour, label, dash, width)
         return data
 
     def _add_covered_parts(self, data: Rows, lines: Sequence[tuple[np.ndarray, np.ndarray, str, str, bool]]) -> None:
