@@ -118,7 +118,7 @@ class StoredResultsControls:
     def _make_slider(self, axis: str) -> Any:
         values = curves.get_axis_values(self.whole.either, axis)
         options = {
-            self._get_kind_label(axis, value) if isinstance(value, str) else f"{value:g}": index
+            self._get_kind_label(axis, value) if isinstance(value, str) else f"{value:,.7g}": index
             for index, value in enumerate(values)
         }
         number = np.issubdtype(values.dtype, np.number)

@@ -173,8 +173,10 @@ class ScenarioControls:
         used = [widget for menu in self.menus if menu.menu.value for widget in menu.widgets]
         row = [self.x, self.chosen, self.values, *used]
         num_menus = sum(widget.visible for widget in row)
+        lists = {name for name, value in self.given.items() if isinstance(value, list) and name != self.x_key}
+        animated = [name for name in lists if settings.is_recorded_key(self.choice, name)]
         names = sorted(
-            (name for name in self.sliders if name != self.curves_key.value),
+            (name for name in self.sliders if name not in (self.curves_key.value, *animated)),
             key=lambda name: (name == self.x_key, [*settings.PROMINENT_KEYS, name].index(name)),
         )
         row += [self.sliders[name] for name in names[: max(2, NUM_PROMINENT_CONTROLS - num_menus)]]

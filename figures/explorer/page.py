@@ -113,14 +113,6 @@ HEADER_MENU_STYLE = {  # menus on the coloured bar
     "& .MuiOutlinedInput-root": {"color": "white !important"},
     "& .MuiOutlinedInput-notchedOutline": {"borderColor": f"{HEADER_TEXT_COLOUR} !important"},
     "& .MuiSvgIcon-root": {"color": HEADER_TEXT_COLOUR},
-    "@media (max-width: 600px)": {
-        "& .MuiSelect-select": {
-            "white-space": "normal !important",
-            "font-size": "13px",
-            "line-height": "1.2",
-            "padding": "7px 28px 5px 12px !important",
-        }
-    },
 }
 NOTICE_STYLE = {
     "py": "0",
@@ -132,6 +124,8 @@ PROGRESS_STYLE = {"opacity": "0.85", "line-height": "1.3"}
 NARROW_MENU_CSS = """
 @media (max-width: 600px) {
   :host { width: calc(100% - 12px) !important; max-width: none !important; margin: 8px 6px 4px !important }
+  .MuiSelect-select { white-space: normal !important; font-size: 13px; line-height: 1.2 !important }
+  .MuiSelect-select { padding: 7px 28px 5px 12px !important }
 }
 """
 HIDE_ON_PHONE_CSS = "@media (max-width: 600px) { :host { display: none } }"  # phone screens are too narrow

@@ -32,10 +32,8 @@ from statmech.parameters.schedules_and_controls import get_initial_value
 INPUTS_KEY, PROTOCOL_KEY = "inputs", "protocol"  # keys with menus of forms
 NUM_SNAPSHOT_TIMES = 10  # recorded times if time is not on the x axis
 RANGE_VALUES, MIN_STOP_VALUES = 11, 8  # values along x: without slider stops, and at least with stops
-RECORDED_LINE_POINTS, SWEEP_LINE_POINTS = (
-    80,
-    40,
-)  # points of a theory line: along recorded times, and along a sweep axis
+# points of a theory line: along recorded times, and along a sweep axis
+RECORDED_LINE_POINTS, SWEEP_LINE_POINTS = 80, 40
 UNIFORM_TIME_LINE_POINTS = 240  # for uniformly spaced times, as a rate may jump at any time
 ALL_INTEGERS_SOLVED_BELOW = 12  # every smaller integer is solved, and only slider stops above
 KINDS_WITH_COMPILED_THEORY = ("rule",)  # theory is compiled again for each number of values
@@ -60,22 +58,8 @@ SLIDER_STOPS: dict[str, tuple[float, ...]] = {
     "sweeps": (20, 50, 100, 200, 500, 1000, 2000, 4000, 10_000, 20_000),
 }
 PROMINENT_KEYS = (  # the most interesting sliders come first
-    *(
-        "overlap",
-        "switch",
-        "K",
-        "eta",
-        "lam",
-        "s",
-        "P",
-        "error_rate",
-        "mean",
-        "distance",
-        "flip",
-        "alpha",
-        "epochs",
-        "t",
-    ),
+    *("overlap", "switch", "K", "eta", "lam", "s", "P", "error_rate"),
+    *("mean", "distance", "flip", "alpha", "epochs", "t"),
 )
 SLIDER_RANGES = {  # minimum, maximum, step
     "eta": (0.05, 3.0, 0.05),
@@ -610,21 +594,13 @@ def _check_query_config(config: dict[str, Any], allowed_files: Sequence[Any]) ->
         raise ConfigError(f"must contain one of the keys {', '.join(get_page_settings_by_kind())}")
     if any(file not in allowed_files for file in files(config)):
         raise ConfigError(FILE_NOT_ALLOWED_MESSAGE.format("link"))
-    start = {name: value for name, value in get_page_settings(choice).start.items() if name not in config}
+    start, fields = get_page_settings(choice).start, get_kinds()[choice].model_fields
     needed = {
-        name: start[name]
-        for name in start
-        if get_kinds()[choice].model_fields.get(name, _NeverRequiredField).is_required()
+        name: value
+        for name, value in start.items()
+        if name not in config and name in fields and fields[name].is_required()
     }
     return check_and_complete_view(_parse_view({**needed, **config}, dict(view_settings), choice), choice)
-
-
-class _NeverRequiredField:
-    """Stand-in for a key that is not a field, such as a parameter, and never required."""
-
-    @staticmethod
-    def is_required() -> bool:
-        return False
 
 
 def _parse_view(config: dict[str, Any], view_settings: dict[str, Any], kind_name: str) -> View:

@@ -112,13 +112,9 @@ def make_stop_slider(name: str, stops: Iterable[float], value: Any, text_option:
 
     Text options, such as "best", come before the numbers.
     """
-    text_options = [
-        option_text
-        for option_text in dict.fromkeys((text_option, value))
-        if isinstance(option_text, str) and option_text
-    ]
+    texts = [text for text in dict.fromkeys((text_option, value)) if isinstance(text, str) and text]
     numbers = sorted({*stops, *([] if isinstance(value, str) else [value])})
-    options = {**{option_text: option_text for option_text in text_options}, **{f"{stop:g}": stop for stop in numbers}}
+    options = {**dict(zip(texts, texts, strict=True)), **{f"{stop:,.7g}": stop for stop in numbers}}
     slider = pmui.DiscreteSlider(label="", options=options, value=value, **STOP_SLIDER_STYLE)
     set_slider_title(slider, name)
     return slider
@@ -179,7 +175,7 @@ class TimeAnimation:
         nearest = values[-1] if time is None else values[np.argmin(np.abs(values - time))]
         self.is_offering = True
         try:
-            options = {f"{value:g}": float(value) for value in values}
+            options = {f"{value:,.7g}": float(value) for value in values}
             self.slider.param.update(label=f"at {axis}", options=options, value=float(nearest))
         finally:
             self.is_offering = False
