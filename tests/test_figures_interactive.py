@@ -163,6 +163,35 @@ def test_a_level_that_two_of_three_curves_have_is_grey_and_that_of_the_third_has
     assert grey not in hues.values()
 
 
+def test_a_level_that_some_curves_share_is_labelled_by_what_they_have_in_common():
+    panel, levels = (
+        drawn([[1, 2, 3, 4]] * 4, np.full(4, 0.5)).panel,
+        [np.full(4, value) for value in (0.4, 0.4, 0.3, 0.3)],
+    )
+    names = "square, flip = 0", "hinge, flip = 0", "square, flip = 0.1", "hinge, flip = 0.1"
+    curves = (
+        replace(
+            part, line_label=name, curve=replace(part.curve, reference_levels=((r"$\epsilon_\mathrm{Bayes}$", level),))
+        )
+        for part, name, level in zip(panel.curves, names, levels, strict=True)
+    )
+    ends = Chart(replace(panel, curves=tuple(curves))).ends.data
+    assert len(ends["text"]) == 6
+    at = {text.replace("\u00a0", " "): y for text, y in zip(ends["text"], ends["y"], strict=True)}
+    assert (at["Bayes, flip = 0"], at["Bayes, flip = 0.1"]) == (0.4, 0.3)
+
+
+@pytest.mark.parametrize("last", [11, 101])
+def test_integers_have_ticks_where_their_labels_have_room(last):
+    x = np.array([*range(1, 7), last])
+    panel = drawn([[1, 2, 3, 4]], log="x").panel
+    [part] = panel.curves
+    curve = series.Curve("", x, np.ones(x.size), theory_x=x, theory=np.ones(x.size))
+    part = replace(part, curve=curve, has_single_theory_values=True)
+    ticks = Chart(replace(panel, curves=(part,))).figure.xaxis[0].ticker.ticks
+    assert ticks == {11: [1, 2, 3, 4, 5, 6, 11], 101: [1, 2, 3, 4, 5, 101]}[last]
+
+
 def test_equal_lines_are_merged_in_grey_and_many_points_are_thinned():
     from figures.explorer.page_charts import merge_equal_lines, thin_points
 

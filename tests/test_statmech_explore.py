@@ -21,6 +21,7 @@ from test_figures import NAMES, tiny
 import simulate
 import theory
 from figures import curves as series
+from figures import legends
 from figures.explorer import computation, settings
 from figures.explorer.chart_content import ChartContent
 from figures.explorer.computation import LOW_PRIORITY, BackgroundSimulator, _solve_cached
@@ -28,7 +29,7 @@ from figures.explorer.page_charts import arrange_content, describe_chart
 from figures.explorer.pages import View
 from figures.explorer.settings import FILE_NOT_ALLOWED_MESSAGE
 from figures.labels import plain_from_latex
-from statmech import Scenario, Stopping, StoredExamples
+from statmech import Inference, Results, Scenario, Stopping, StoredExamples
 from statmech.config import config_files
 from statmech.errors import ConfigError
 from statmech.keys.scenario import get_kinds
@@ -608,6 +609,44 @@ def test_the_switch_of_the_band_adds_it_to_the_charts_and_to_the_link(page):
     page.source.band.value = False
     assert page.charts.charts["eps_g"].curves["bands"].data["x"] == []
     assert "corrections" not in page.source.view.config
+
+
+@pytest.mark.slow
+@WARNED
+def test_ratios_have_common_limits_and_a_time_that_is_not_along_x_is_defined(page):
+    page.charts.variables.value = ["eps_g_majority_vote", "eps_g_weight_mean"]
+    page.source.x.value = "K"
+    limits = [chart.limits for chart in page.charts.charts.values()]
+    assert limits[0] != limits[1]
+    page.charts.unit.value = "one student"
+    low, high = (chart.limits for chart in page.charts.charts.values())
+    assert low == high
+    assert "<i>t</i>: steps / <i>N</i>" in page.charts.notes.object
+    page.source.x.value = "t"
+    assert "<i>t</i>: steps" not in page.charts.notes.object
+
+
+@pytest.mark.slow
+@WARNED
+def test_the_legend_names_keys_as_the_sliders_do_and_N_only_beside_runs(page):
+    page.source.sliders["flip"].value = 0.1
+    assert "flip = 0.1" in page.charts.legend.object
+    assert "flip: probability that a label is flipped" in page.charts.notes.object
+    assert "<i>N</i> = " not in page.charts.legend.object  # theory is the limit of large N
+    page.source.simulation = simulate.run(page.source.scenario.model_copy(update={"seeds": 2}))
+    page.source.shown()
+    assert "<i>N</i> = 1,000, 2 seeds" in page.charts.legend.object
+
+
+def test_a_number_of_steps_is_stated_once():
+    scenario = Inference(prior="gauss", alpha=[1, 2], steps=3, N=20, seeds=2)
+    results = Results(scenario, simulate.run(scenario))
+    part = arrange_content(ChartContent(results, series.Layout("alpha", (), ()), title_texts=("step 3",)))
+    texts = legends.make_title_texts([part])
+    assert "3 steps" in texts
+    assert "step 3" not in texts
+    earlier = arrange_content(ChartContent(results, series.Layout("alpha", (), ()), title_texts=("step 2",)))
+    assert {"step 2", "3 steps"} <= {*legends.make_title_texts([earlier])}
 
 
 def test_a_schedule_is_one_number_on_the_page():

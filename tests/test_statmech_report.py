@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from pages import Page
 
 import simulate
@@ -218,6 +219,27 @@ def test_colour_is_an_axis_that_theory_knows_and_marker_one_that_it_does_not():
     assert len(looks) == 6
     assert len({colour for _, colour, _ in looks}) == 3
     assert {marker for label, _, marker in looks if "N = 50" in label} == {"square"}
+
+
+def test_charts_lie_along_the_abscissa_of_the_figure_at_the_last_time_and_have_its_panels():
+    figure = Composition(x="K", y="eps_g_majority_vote", series="rule", split="flip")
+    scenario = Scenario(rule=["hebb", "adatron"], N=20, t=[1, 2], K=[1, 3, 5], flip=[0, 0.1], seeds=2)
+    drawn = report_charts.charts(Results(scenario, simulate.run(scenario), theory.solve(scenario)), figure)
+    assert drawn.choices == ["p_f = 0", "p_f = 0.1"]
+    assert {chart.xlabel for charts in drawn.sets for chart in charts} == {"<i>K</i>"}
+    assert [label for label, _ in drawn.legend] == ["Hebbian", "AdaTron"]
+    assert "<i>t</i> before 2" in drawn.omitted_values
+
+
+def test_wrapped_lines_of_the_config_continue_behind_their_own_indentation(tmp_path):
+    scenario = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, figure={"y": "R", "caption": "long " * 60})
+    page = paged(saved(tmp_path, simulate.run(scenario), None))
+    indents = [
+        attrs["style"] for tag, attrs in page.elements if tag == "span" and "--indent" in (attrs.get("style") or "")
+    ]
+    lines = [line for pre in page.pres for line in pre.splitlines()][: len(indents)]
+    assert indents == [f"--indent: {len(line) - len(line.lstrip()) + 4}ch" for line in lines]
+    assert yaml.safe_load(page.pres[0])["figure"]["caption"] == scenario.figure.caption
 
 
 def called(monkeypatch, *arguments: str) -> int:

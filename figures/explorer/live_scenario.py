@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 DRAG_DEBOUNCE_MILLISECONDS = 1  # Panel's default of 50 would be a visible delay
 DRAG_END_DELAY_MILLISECONDS = 300  # a drag ends after this time without a step
-MAX_NARROW_FIELD_LETTERS = 16
+MAX_NARROW_FIELD_LETTERS, MAX_NARROW_MENU_LETTERS = 16, 12
 NUM_PROMINENT_CONTROLS = 4  # always visible, with at least two sliders
 NUM_EARLIER_TIME_SLIDER_STEPS = 100  # for times before the end of the x axis
 MAX_SMOOTH_LINE_SOLVING_SECONDS = 1.5  # limits the time for solving theory on a fine grid after a drag
@@ -519,7 +519,7 @@ class ScenarioControls:
             control.set_visible(name != self.x_key)
         self._limit_earlier_time_sliders()
         names = [label for label, name in self.chosen.options.items() if name in (self.chosen.value or ())]
-        self.chosen.styles = _get_field_style(", ".join(names))
+        self.chosen.styles = _get_field_style(", ".join(names), MAX_NARROW_MENU_LETTERS)
         end_keys = {self.x_key, *([get_kinds()[self.choice].USUAL_X_KEY] if self._is_default_axis_recorded() else [])}
         learner_names = settings.list_learner_names(
             self.choice, {**self.given, self.learner_key: self.chosen.value or ()}
@@ -606,9 +606,9 @@ class ScenarioControls:
         return settings.is_recorded_key(self.choice, get_kinds()[self.choice].USUAL_X_KEY)
 
 
-def _get_field_style(text: str) -> dict[str, str]:
+def _get_field_style(text: str, max_narrow_letters: int = MAX_NARROW_FIELD_LETTERS) -> dict[str, str]:
     """Return the style of a field in the grid of controls, which is wide for a long text."""
-    return {"grid-column": "span 2"} if len(text) > MAX_NARROW_FIELD_LETTERS else {}
+    return {"grid-column": "span 2"} if len(text) > max_narrow_letters else {}
 
 
 def _format_duration(seconds: float) -> str:
