@@ -164,15 +164,11 @@ def test_a_level_that_two_of_three_curves_have_is_grey_and_that_of_the_third_has
 
 
 def test_a_level_that_some_curves_share_is_labelled_by_what_they_have_in_common():
-    panel, levels = (
-        drawn([[1, 2, 3, 4]] * 4, np.full(4, 0.5)).panel,
-        [np.full(4, value) for value in (0.4, 0.4, 0.3, 0.3)],
-    )
+    panel = drawn([[1, 2, 3, 4]] * 4, np.full(4, 0.5)).panel
+    levels = [((r"$\epsilon_\mathrm{Bayes}$", np.full(4, value)),) for value in (0.4, 0.4, 0.3, 0.3)]
     names = "square, flip = 0", "hinge, flip = 0", "square, flip = 0.1", "hinge, flip = 0.1"
     curves = (
-        replace(
-            part, line_label=name, curve=replace(part.curve, reference_levels=((r"$\epsilon_\mathrm{Bayes}$", level),))
-        )
+        replace(part, line_label=name, curve=replace(part.curve, reference_levels=level))
         for part, name, level in zip(panel.curves, names, levels, strict=True)
     )
     ends = Chart(replace(panel, curves=tuple(curves))).ends.data

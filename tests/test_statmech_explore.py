@@ -635,7 +635,23 @@ def test_the_legend_names_keys_as_the_sliders_do_and_N_only_beside_runs(page):
     assert "<i>N</i> = " not in page.charts.legend.object  # theory is the limit of large N
     page.source.simulation = simulate.run(page.source.scenario.model_copy(update={"seeds": 2}))
     page.source.shown()
-    assert "<i>N</i> = 1,000, 2 seeds" in page.charts.legend.object
+    assert "<i>N</i> = 10,000, 2 seeds" in page.charts.legend.object
+
+
+@pytest.mark.slow
+@WARNED
+def test_recorded_times_have_one_slider_in_the_first_row_and_long_menus_are_wide(page):
+    page.source.chosen.value = ["hebb", "perceptron", "adatron"]
+    assert page.source.chosen.styles == {"grid-column": "span 2"}
+    page.source.chosen.value = ["hebb"]
+    assert page.source.chosen.styles == {}
+    view = View({"learner": ["minover"], "alpha": 2, "epochs": [1, 5000], "N": 20, "seeds": 2}, x="alpha")
+    page._open_view("learner", view)
+    controls = page.source
+    controls.update()
+    assert controls.sliders["epochs"] not in controls.row
+    assert controls.sliders["epochs"] in controls.further_controls
+    assert [*controls.player.slider.options] == ["1", "5,000"]
 
 
 def test_a_number_of_steps_is_stated_once():

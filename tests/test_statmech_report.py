@@ -234,9 +234,8 @@ def test_charts_lie_along_the_abscissa_of_the_figure_at_the_last_time_and_have_i
 def test_wrapped_lines_of_the_config_continue_behind_their_own_indentation(tmp_path):
     scenario = Scenario(rule="hebb", N=20, t=[1, 2], seeds=2, figure={"y": "R", "caption": "long " * 60})
     page = paged(saved(tmp_path, simulate.run(scenario), None))
-    indents = [
-        attrs["style"] for tag, attrs in page.elements if tag == "span" and "--indent" in (attrs.get("style") or "")
-    ]
+    styles = [attrs.get("style") or "" for tag, attrs in page.elements if tag == "span"]
+    indents = [style for style in styles if "--indent" in style]
     lines = [line for pre in page.pres for line in pre.splitlines()][: len(indents)]
     assert indents == [f"--indent: {len(line) - len(line.lstrip()) + 4}ch" for line in lines]
     assert yaml.safe_load(page.pres[0])["figure"]["caption"] == scenario.figure.caption
