@@ -470,7 +470,7 @@ def test_the_results_shown_can_be_downloaded(context, address, tmp_path):
         assert found.sizes["seed"] == 16
 
 
-@pytest.mark.parametrize(("width", "rows"), [(1300, 1), (390, 2)])
+@pytest.mark.parametrize(("width", "rows"), [(1300, 1), (390, 3)])
 def test_four_controls_of_equal_heights_lie_in_a_grid_and_a_key_shows_the_others(context, address, width, rows):
     for page in opened(context, address + UNSIMULATED, width, 850):
         shown(page, VOTE, lambda it: it["theory"])
@@ -479,6 +479,9 @@ def test_four_controls_of_equal_heights_lie_in_a_grid_and_a_key_shows_the_others
         boxes = [place.bounding_box() for place in places]
         assert {round(box["height"]) for box in boxes} == {40}
         assert len({round(box["y"]) for box in boxes}) == rows
+        menus = page.locator(".MuiSelect-select")
+        assert menus.count() >= 4
+        assert max(menus.evaluate_all("menus => menus.map(menu => menu.scrollWidth - menu.clientWidth)")) <= 0
         assert page.locator("input[type=range]:visible").count() == 2
         page.get_by_role("button", name="more").focus()
         page.keyboard.press("Enter")
