@@ -61,8 +61,8 @@ class ReportCharts:
 def charts(results: Results, figure: str | Composition = "") -> ReportCharts:
     """Make the charts of all variables of a simulation, a theory, or both.
 
-    Variables that the `figure` of the results leaves out are folded. Its abscissa and the axes that have panels are
-    those of the charts.
+    Variables that the `figure` of the results leaves out are folded. The charts have the abscissa of the figure, and
+    are split along the same axes.
     """
     results = series.ensure_chart_axis(results)
     content = figure.list_contents()[0] if isinstance(figure, Composition) else Composition()
