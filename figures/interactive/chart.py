@@ -266,8 +266,8 @@ class Chart:
 
     def _get_needed_limits(self) -> AxisLimits | None:
         """Return the limits of the panel, or the limits that show all curves."""
-        shown = (*self.panel.curves, *self.compared.curves, *self.same_unit)
-        curves = [drawn_curve.curve for drawn_curve in shown]
+        drawn_curves = (*self.panel.curves, *self.compared.curves, *self.same_unit)
+        curves = [drawn_curve.curve for drawn_curve in drawn_curves]
         limits = compute_y_limits(curves, self.rows.log_x, self.rows.log_y, self.panel.theory_is_bound)
         panel_limits = self.panel.limits.get("y", (None, None))
         if limits is None:
