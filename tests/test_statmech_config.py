@@ -467,6 +467,14 @@ def test_another_learner_leaves_behind_the_parameters_of_those_in_the_file():
         load("stored_curves", ["learner=gibbs", "omega=1.2"])
 
 
+def test_an_override_of_the_teacher_leaves_a_unit_that_is_a_section():
+    """best_search_rate has the section network: {hermite: 3}."""
+    scenario = load("best_search_rate", ["teacher=sign", "w=-1"])
+    assert (scenario.network, scenario.parameters["degree"], scenario.teacher) == ("hermite", 3, "sign")
+    with pytest.raises(ConfigError, match=r'teacher=wegde: teacher: "wegde" is not a teacher. Did you mean "wedge"'):
+        load("best_search_rate", ["teacher=wegde"])
+
+
 @pytest.mark.parametrize(
     ("given", "belongs"),
     [
