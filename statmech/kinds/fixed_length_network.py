@@ -472,12 +472,12 @@ def expand_unit_sections(config: Mapping[str, Any]) -> dict[str, Any]:
     >>> expand_unit_sections({"network": {"hermite": 3}, "teacher": {"wedge": 1.1, "w": -1}})
     {'network': 'hermite', 'teacher': 'wedge', 'degree': 3, 'wedge_width': 1.1, 'w': -1}
     """
-    expanded = dict(config)
+    expanded: dict[str, Any] = {}
     network, teacher = config.get("network"), config.get("teacher")
     if isinstance(network, Mapping):
         if {*network} != {"hermite"}:
             raise ScenarioError([(("network",), f"must be a name or {{hermite: degree}}, not {quote_value(network)}")])
-        expanded |= {"network": "hermite", "degree": network["hermite"]}
+        expanded = {"network": "hermite", "degree": network["hermite"]}
     if isinstance(teacher, Mapping):
         section = dict(teacher)
         further = {"w": section.pop("w")} if "w" in section else {}
@@ -486,7 +486,10 @@ def expand_unit_sections(config: Mapping[str, Any]) -> dict[str, Any]:
             raise ScenarioError([(("teacher",), f"must be {forms}, not {quote_value(teacher)}")])
         [(name, value)] = section.items()
         expanded |= {"teacher": name, {"edges": "edges", "wedge": "wedge_width"}[name]: value, **further}
-    return expanded
+    for name in (expanded.keys() & config.keys()) - {"network", "teacher"}:
+        section = "network" if name == "degree" else "teacher"
+        raise ScenarioError([((name,), f"is given twice: keep this or {section}: {quote_value(config[section])}")])
+    return {**config, **expanded}
 
 
 def find_signal_problem(cell: FixedLengthCell) -> Problem | None:
