@@ -577,10 +577,10 @@ def _format_section(entries: dict[str, Any]) -> str:
     r"""Format a section of a config, such as the start of a network, in words and without its matrices.
 
     >>> _format_section({"Q": [[1, 0], [0, 1]], "v": 1, "output": "sign"}), _format_section({"power": -0.5, "at_1": 2})
-    ('$v$ = 1, output sign, matrix $Q$ of the config', '$2\\,t^{-0.5}$')
+    ('$v$ = 1, output sign, matrix $Q$ of the config', '$2\\,N^{-0.5}$')
     """
     if {*entries} == {"power", "at_1"}:
-        return rf"${entries['at_1']:g}\,t^{{{entries['power']:g}}}$"
+        return rf"${entries['at_1']:g}\,N^{{{entries['power']:g}}}$"
     names = {name: f"${name}$" if len(name) == 1 else format_key_name(name) for name in entries}
     matrices = [
         names[name]

@@ -13,7 +13,7 @@ from small import SMALL
 
 import statmech
 from figures import captions, labels
-from statmech import Clusters, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples, run
+from statmech import Clusters, FixedLengthNetwork, Network, NetworkTasks, Results, Risk, Scenario, StoredExamples, run
 from statmech.parameters.parameter_fields import get_parameters, parameter
 from statmech.students.rules import RULES, Hebb
 
@@ -123,6 +123,12 @@ def test_a_long_axis_is_stated_by_its_range_and_inputs_by_their_parameters():
     text = parameters(Scenario(rule="hebb", inputs=laws, t=list(range(1, 11))))
     assert "t = 1 to 10 (10 values)" in text
     assert "inputs: power law (decay 1.5, teacher decay 1.5), power law (decay 1.5, teacher decay 2.5)" in text
+
+
+def test_a_rate_that_is_a_power_is_one_of_the_dimension():
+    rate = {"power": -0.5, "at_1": 2}
+    scenario = FixedLengthNetwork(network={"hermite": 3}, length="fixed", eta=rate, until={"R": 0.5})
+    assert "η = 2 N^-0.5" in parameters(scenario)
 
 
 def test_a_caption_names_derived_variables_and_a_command_that_can_be_run():
