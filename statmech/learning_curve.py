@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from statmech.convex.losses import DESCENT_ONLY_LOSSES, LOSSES, Loss
-from statmech.errors import ConfigError, format_unknown_name
+from statmech.errors import ConfigError, format_option, format_unknown_name
 from statmech.inputs import table_columns, table_files
 from statmech.inputs.real_tables import (
     LabelledTable,
@@ -229,7 +229,9 @@ class LearningCurvePredictor:
             lam == BEST_PENALTY_KEYWORD
             or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)
         ):
-            raise ConfigError(f"lam must be a number above 0, or {BEST_PENALTY_KEYWORD}, not {lam!r}")
+            raise ConfigError(
+                f"{format_option('--lam', 'lam')} must be a number above 0, or {BEST_PENALTY_KEYWORD}, not {lam!r}"
+            )
         examples = _choose_example_counts(P, len(self.table.Z))
         values, attributes = (self._predict_anchored if fits else self._predict_by_theory)(examples, lam, key)
         if check:
@@ -493,5 +495,5 @@ def _choose_example_counts(P: Sequence[int] | None, n: int) -> np.ndarray:
         return np.unique(np.maximum((n * 2.0**doublings).astype(int), 2))
     examples = np.unique(np.atleast_1d(np.asarray(P)))
     if examples.dtype.kind not in "iu" or examples.size == 0 or examples[0] < 2:
-        raise ConfigError(f"P must be integers of at least 2, not {P!r}")
+        raise ConfigError(f"{format_option('--examples', 'P')} must be integers of at least 2, not {examples.tolist()}")
     return examples

@@ -160,6 +160,13 @@ def test_columns_that_leak_or_say_nothing_are_named(columns, note):
         (text(), ["--drop", "d"], '"d" is not a column'),
         (text(), ["--positive", "ill"], 'no row has the target "ill": its values are sick, well'),
         (text(), ["--encoding", "klingon"], "unknown encoding: klingon"),
+        (text(), ["--lam", "0"], "--lam must be a number above 0, or best, not 0.0"),
+        (text(), ["--examples", "0,20"], "--examples must be integers of at least 2, not [0, 20]"),
+        (
+            text(header="label,a,b", rows=[[f"a{i}", f"b{i}"] for i in range(60)]),
+            [],
+            "no input varies: all columns are constant or dropped; left out: a, b (text that differs in most rows)",
+        ),
         (HEADER + "\n", [], "a table requires at least two rows"),
         ("", [], "a table requires at least two rows"),
     ],

@@ -261,7 +261,7 @@ ROWS, LABELS = RNG.standard_normal((30, 2)), np.arange(30) % 2
         (np.where(ROWS[25, 1] == ROWS, np.inf, ROWS), LABELS, {}, 'row 26, column "1" is infinite'),
         (ROWS, "label", {}, "columns have names only if X is a data frame or a file"),
         (ROWS, LABELS[:7], {}, "must be a table"),
-        (ROWS, LABELS, {"lam": 0}, "lam must be a number above 0, or best"),
+        (ROWS, LABELS, {"lam": 0}, "^lam must be a number above 0, or best"),
         (ROWS, LABELS, {"P": [0]}, "P must be integers of at least 2"),
         (ROWS, LABELS, {"loss": "logstic"}, "Did you mean"),
     ],

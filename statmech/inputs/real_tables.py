@@ -159,7 +159,7 @@ def _table_from_frame(
     if len(rows) < MIN_TABLE_ROWS:
         raise ConfigError(f"a table of {len(rows)} rows is too short: at least {MIN_TABLE_ROWS} rows are required")
     if not rows.size or not np.ptp(rows, axis=0).any():
-        raise ConfigError("no input varies: all columns are constant or dropped")
+        raise ConfigError("; ".join(["no input varies: all columns are constant or dropped", *columns.notes[1:]]))
     if positive is not None:
         return _table_from_labels(
             rows, y.astype(str) == positive, positive, _name_negative_label(y, positive), columns.notes
