@@ -8,6 +8,7 @@ of its values, and recorded times at the last one. For a figure that requires pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 MAX_UNTHINNED_AXIS_VALUES = 12  # a legend lists only a few values of a longer axis
+MAX_PANELS_PER_VARIABLE = 12
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
         for axes in (series_axes, split)
     )
     layout = curves.choose_figure_layout(results, x, series_axes, split, isinstance(composition.y, dict))
+    results, panel_notes = _thin_panel_axes(results, layout.panel_axes)
     single_values = [
         text for axis in layout.single_position_axes if axis != "controlled" for text in _label_values(results, axis)
     ]  # an optimal key is named by the label of its axis
@@ -193,7 +196,9 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
         else results
     )
     derived = composition.find_derived_variables()
-    return ArrangedResults(results, layout, plane or "", label, (*single_values, *notes), derived_variables=derived)
+    return ArrangedResults(
+        results, layout, plane or "", label, (*single_values, *notes, *panel_notes), derived_variables=derived
+    )
 
 
 def get_possible_variables(results: Results, composition: Composition) -> dict[str, Variable]:
@@ -240,17 +245,34 @@ def _thin_long_axes(results: Results, x: str, requested_axes: list[str]) -> tupl
     data, notes = results.either, []
     long = [axis for axis in curves.get_chart_axes(data) if axis != x and data.sizes[axis] > MAX_UNTHINNED_AXIS_VALUES]
     for axis in (axis for axis in long if curves.has_several_numbers(data, axis)):
-        size, last = data.sizes[axis], axis in get_drawable_coordinates(results.scenario) and axis not in requested_axes
-        positions = (
-            [size - 1]
-            if last
-            else np.unique(np.linspace(0, size - 1, curves.MAX_CURVES_PER_CHART).round().astype(int)).tolist()
-        )
-        if not last:
-            symbol = labels.axis_label(results.scenario, curves.get_axis_coordinates(data, axis))
-            notes.append(f"{len(positions)} of {size} values of {symbol}")
-        results = curves.select_position(results, {axis: positions})
+        if axis in get_drawable_coordinates(results.scenario) and axis not in requested_axes:
+            results = curves.select_position(results, {axis: [data.sizes[axis] - 1]})
+            continue
+        results, note = _select_spaced_values(results, axis, curves.MAX_CURVES_PER_CHART)
+        notes.append(note)
     return results, notes
+
+
+def _thin_panel_axes(results: Results, panel_axes: Sequence[str]) -> tuple[Results, list[str]]:
+    """Halve the longest of the axes that have panels until few panels remain, and describe the omitted values."""
+    sizes, notes = {axis: results.either.sizes[axis] for axis in panel_axes}, []
+    while math.prod(sizes.values()) > MAX_PANELS_PER_VARIABLE:
+        longest = max(reversed(sizes), key=sizes.__getitem__)  # of equal axes, the last
+        sizes[longest] = (sizes[longest] + 1) // 2
+    for axis, size in sizes.items():
+        if size < results.either.sizes[axis]:
+            results, note = _select_spaced_values(results, axis, size)
+            notes.append(note)
+    return results, notes
+
+
+def _select_spaced_values(results: Results, axis: str, count: int) -> tuple[Results, str]:
+    """Select equally spaced positions on an axis, and describe the omitted values."""
+    size = results.either.sizes[axis]
+    positions = np.unique(np.linspace(0, size - 1, count).round().astype(int)).tolist()
+    symbol = labels.axis_label(results.scenario, curves.get_axis_coordinates(results.either, axis))
+    note = f"{len(positions)} of {size} values of {symbol}"
+    return curves.select_position(results, {axis: positions}), note
 
 
 def _label_values(results: Results, axis: str) -> list[str]:

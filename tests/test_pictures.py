@@ -138,6 +138,14 @@ def test_all_values_of_a_long_axis_are_drawn_and_a_third_axis_has_panels():
     assert find_figure_faults(three) == []
 
 
+def test_a_sweep_of_many_axes_has_few_panels_and_its_title_counts_the_values():
+    swept = results(K=[1, 2, 3], eta=[0.5, 1, 2], flip=[0, 0.1, 0.2, 0.3], drift=[0, 0.1, 0.2, 0.3], t=[1, 2], seeds=2)
+    figure = figures.draw("overlay", swept)
+    shown = [title_of(ax) for ax in figure.axes if ax.get_ylabel() == "$R$"]
+    assert len(shown) == 12  # 36 before: the four values of flip are curves
+    assert figure.get_suptitle().startswith(r"2 of 3 values of $\eta$, 2 of 4 values of $\delta$")
+
+
 @pytest.mark.slow
 def test_a_variable_has_no_panel_where_it_has_no_value():
     figure = figures.draw(
