@@ -213,11 +213,11 @@ def test_a_misspelt_key_is_one_sentence_with_its_place_and_the_keys_of_its_part(
 
 
 WRONG_VALUES = {
-    "guide": ({"guides": [{"x": [1, 2]}]}, "figure.guides[0].x: input should be a valid number, not [1, 2]"),
+    "guide": ({"guides": [{"x": [1, 2]}]}, "figure.guides[0].x: must be a number, not [1, 2]"),
     "names": ({"y": 3}, "figure.y: must be a list, not 3"),
-    "label": ({"y": {"R": 1}}, "figure.y.R: input should be a valid string, not 1"),
+    "label": ({"y": {"R": 1}}, "figure.y.R: must be a string, not 1"),
     "panel": ({"panels": "R"}, 'figure.panels: must be a list, not "R"'),
-    "dashes": ({"guides": [{"y": 1, "line": "dots"}]}, "figure.guides[0].line: input should be 'dotted', 'dashed' or"),
+    "dashes": ({"guides": [{"y": 1, "line": "dots"}]}, "figure.guides[0].line: must be 'dotted', 'dashed' or"),
 }
 
 

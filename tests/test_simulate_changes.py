@@ -383,12 +383,12 @@ REFUSED = [
     ({"drift": -0.1}, "drift: must be at least 0, not -0.1"),
     ({"decay": [0.1, -2]}, r"decay\[1\]: must be at least 0, not -2"),
     ({"drift": [0.1, "fast"]}, r'drift\[1\]: must be a number, not "fast"'),
-    ({"drift": float("nan")}, "drift: input should be a finite number, not NaN"),
+    ({"drift": float("nan")}, "drift: must be a finite number, not NaN"),
     ({"decay": True}, "decay: must be a number, not true"),
     ({"schedule": {"t0": 0}}, "schedule: must be greater than 0, not 0"),
     ({"schedule": [{"t0": 1}, {"t0": -2}]}, r"schedule\[1\]: must be greater than 0, not -2"),
     ({"schedule": {"t0": "late"}}, 'schedule: must be a number, not "late"'),
-    ({"schedule": {"t0": float("nan")}}, "schedule: input should be a finite number, not NaN"),
+    ({"schedule": {"t0": float("nan")}}, "schedule: must be a finite number, not NaN"),
     ({"schedule": {"t1": 5}}, r"must be written schedule: \{t0: 5\}, for a learning rate of eta / \(1 \+ t/t0\)"),
 ]
 

@@ -35,7 +35,7 @@ REFUSED = {
         "Known: T, w, output, network. Write M at the top level, not inside teacher.",
     ),
     "misspelt key": ({"teacher": {"t": 1}}, 'teacher.t: "t" is not a key of teacher. Did you mean "T"?'),
-    "unknown output": ({"teacher": {"output": "sgn"}}, "teacher.output: input should be 'linear' or 'sign'"),
+    "unknown output": ({"teacher": {"output": "sgn"}}, "teacher.output: must be 'linear' or 'sign'"),
     "unknown units of the teacher": ({"teacher": {"network": "tan"}}, 'teacher.network: "tan" is not an activation'),
     "impossible start": ({"start": {"R": 1, "Q": 1}}, "no 2 student units have these Q and R"),
     "start of another size": ({"start": {"R": [[1, 0]]}}, "start: R is 1 x 2, but K = 2, M = 2 needs 2 x 2"),

@@ -186,7 +186,7 @@ def test_a_stop_rule_does_not_change_the_random_numbers_of_a_run_and_other_param
         ({"rule": "powered", "power": "two"}, 'power: must be a number, not "two"'),
         ({"rule": "powered", "shape": "sofd"}, 'shape: "sofd" is not a value of shape. Did you mean "soft"?'),
         ({"rule": "powered", "shape": ["hard", "sofd"]}, 'shape[1]: "sofd" is not a value of shape.'),
-        ({"rule": "powered", "shape": 3}, "shape: input should be a valid string, not 3"),
+        ({"rule": "powered", "shape": 3}, "shape: must be a string, not 3"),
         (
             {"rule": ["hebb", "powered"], "shape": ["soft"]},
             'the rule "hebb" has no shape. It is a parameter of: powered.',

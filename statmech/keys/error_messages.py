@@ -20,6 +20,7 @@ RANGE_PATTERN = re.compile(
     rf"\s*({NUMBER_PATTERN})\s*(?:\.\.\.?|:|-|to)\s*({NUMBER_PATTERN})(?:\s*(?:\.\.\.?|:)\s*({NUMBER_PATTERN}))?\s*"
 )
 MISSING_KEY_MESSAGE = "is missing, and has no default"
+EXPECTED_VALUES = {"tuple": "a list", "bool": "true or false", "int": "a whole number"}  # by pydantic's type of error
 MAX_RANGE_VALUES = 10_000  # text for a longer range is not converted
 
 
@@ -70,19 +71,16 @@ def _explain_error(error: Any, section: str, location: tuple[str | int, ...], ke
         return MISSING_KEY_MESSAGE
     if kind == "too_short":
         return "a list needs at least one value"
-    if kind == "tuple_type":
-        return f"must be a list, not {quote_value(error['input'])}"
-    if kind == "bool_type":
-        return f"must be true or false, not {quote_value(error['input'])}"
+    if expected := EXPECTED_VALUES.get(kind.partition("_")[0]):
+        return f"must be {expected}, not {quote_value(error['input'])}"
     if kind == "value_error":
         sentence = str(context["error"])
         return sentence if SCHEDULE_SYNTAX_EXAMPLE in sentence else f"{sentence}{_suggest_syntax(error['input'])}"
-    if kind in ("int_from_float", "int_type"):
-        return f"must be a whole number, not {quote_value(error['input'])}"
     for bound in BOUND_KINDS.values():
         if bound.pydantic in context:
             return f"must be {bound.words} {context[bound.pydantic]:g}, not {quote_value(error['input'])}"
-    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {quote_value(error['input'])}"
+    sentence = error["msg"].replace("Input should", "must").replace("a valid ", "a ")
+    return f"{sentence[:1].lower()}{sentence[1:]}, not {quote_value(error['input'])}"
 
 
 def _find_section(location: tuple[str | int, ...], sections: dict[str, list[str]]) -> tuple[str, list[str]]:
