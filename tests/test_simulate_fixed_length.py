@@ -12,7 +12,7 @@ import theory
 from simulate.execution.work_units import check_can_simulate, make_simulator, remarks
 from simulate.online import fixed_length_engine
 from simulate.online.fixed_length_engine import simulate_runs
-from statmech import FixedLengthNetwork, ScenarioError, run
+from statmech import FixedLengthNetwork, Scenario, ScenarioError, run
 from statmech.errors import DivergedStudentError
 from statmech.kinds.fixed_length_network import CHAIN_STEP_SECONDS
 from statmech.numerics.random_numbers import fold_in_key_data, make_key_data
@@ -222,6 +222,11 @@ def test_estimated_seconds_follow_the_steps_of_long_runs():
     seconds = [scenario.estimate_seconds_per_seed() for scenario in cells]
     assert steps[1] / steps[0] > 100
     assert seconds == pytest.approx(CHAIN_STEP_SECONDS * np.array(steps))
+
+
+def test_a_hitting_time_of_another_kind_is_refused_in_one_sentence():
+    with pytest.raises(ScenarioError, match="predicted for networks with `length: fixed` only"):
+        theory.hitting_time(Scenario(rule="hebb", t=1))
 
 
 @pytest.mark.slow

@@ -434,7 +434,7 @@ def hitting_time(network: FixedLengthNetwork) -> HittingTime:
     Raises
     ------
     ScenarioError
-        For axes, without `until`, and with trial steps.
+        For axes, without `until`, with trial steps, and for other kinds of scenarios.
 
     Examples
     --------
@@ -446,10 +446,10 @@ def hitting_time(network: FixedLengthNetwork) -> HittingTime:
     >>> round(time.mean, 7), round(time.std, 7), time.exponent
     (441.4885394, 396.0968049, 3)
     """
-    if network.shape:
-        raise ScenarioError(
-            [((next(iter(network.shape)),), "hitting times are predicted for single values of all keys")]
-        )
+    if "until" not in network.list_keys():
+        raise ScenarioError([((), "hitting times are predicted for networks with `length: fixed` only")])
+    for axis in network.shape:
+        raise ScenarioError([((axis,), "hitting times are predicted for single values of all keys")])
     if network.unsolved:
         raise ScenarioError([((), network.unsolved)])
     return get_cell_hitting_time(next(iter(network.cells())))
