@@ -196,9 +196,8 @@ def _arrange_single(label: str, results: Results, composition: Composition) -> A
         else results
     )
     derived = composition.find_derived_variables()
-    return ArrangedResults(
-        results, layout, plane or "", label, (*single_values, *notes, *panel_notes), derived_variables=derived
-    )
+    texts = (*single_values, *notes, *panel_notes)
+    return ArrangedResults(results, layout, plane or "", label, texts, derived_variables=derived)
 
 
 def get_possible_variables(results: Results, composition: Composition) -> dict[str, Variable]:
@@ -242,37 +241,33 @@ def _drop_unused_axes(results: Results, x: str, names: list[str]) -> Results:
 
 def _thin_long_axes(results: Results, x: str, requested_axes: list[str]) -> tuple[Results, list[str]]:
     """Thin long axes to a few values (recorded times: to the last), and describe the omitted values."""
-    data, notes = results.either, []
+    data, recorded_axes = results.either, get_drawable_coordinates(results.scenario)
     long = [axis for axis in curves.get_chart_axes(data) if axis != x and data.sizes[axis] > MAX_UNTHINNED_AXIS_VALUES]
-    for axis in (axis for axis in long if curves.has_several_numbers(data, axis)):
-        if axis in get_drawable_coordinates(results.scenario) and axis not in requested_axes:
-            results = curves.select_position(results, {axis: [data.sizes[axis] - 1]})
-            continue
-        results, note = _select_spaced_values(results, axis, curves.MAX_CURVES_PER_CHART)
-        notes.append(note)
-    return results, notes
+    long = [axis for axis in long if curves.has_several_numbers(data, axis)]
+    last = {axis: [-1] for axis in long if axis in recorded_axes and axis not in requested_axes}
+    counts = {axis: curves.MAX_CURVES_PER_CHART for axis in long if axis not in last}
+    return _select_spaced_values(curves.select_position(results, last), counts)
 
 
 def _thin_panel_axes(results: Results, panel_axes: Sequence[str]) -> tuple[Results, list[str]]:
     """Halve the longest of the axes that have panels until few panels remain, and describe the omitted values."""
-    sizes, notes = {axis: results.either.sizes[axis] for axis in panel_axes}, []
-    while math.prod(sizes.values()) > MAX_PANELS_PER_VARIABLE:
-        longest = max(reversed(sizes), key=sizes.__getitem__)  # of equal axes, the last
-        sizes[longest] = (sizes[longest] + 1) // 2
-    for axis, size in sizes.items():
-        if size < results.either.sizes[axis]:
-            results, note = _select_spaced_values(results, axis, size)
-            notes.append(note)
+    counts = {axis: results.either.sizes[axis] for axis in panel_axes}
+    while math.prod(counts.values()) > MAX_PANELS_PER_VARIABLE:
+        longest = max(reversed(counts), key=counts.__getitem__)  # the last of equally long axes
+        counts[longest] = (counts[longest] + 1) // 2
+    return _select_spaced_values(results, counts)
+
+
+def _select_spaced_values(results: Results, counts: Mapping[str, int]) -> tuple[Results, list[str]]:
+    """Select some equally spaced positions on each axis, and describe the omitted values."""
+    notes = []
+    for axis, count in counts.items():
+        if count < (size := results.either.sizes[axis]):
+            symbol = labels.axis_label(results.scenario, curves.get_axis_coordinates(results.either, axis))
+            notes.append(f"{count} of {size} values of {symbol}")
+            positions = np.linspace(0, size - 1, count).round().astype(int).tolist()
+            results = curves.select_position(results, {axis: positions})
     return results, notes
-
-
-def _select_spaced_values(results: Results, axis: str, count: int) -> tuple[Results, str]:
-    """Select equally spaced positions on an axis, and describe the omitted values."""
-    size = results.either.sizes[axis]
-    positions = np.unique(np.linspace(0, size - 1, count).round().astype(int)).tolist()
-    symbol = labels.axis_label(results.scenario, curves.get_axis_coordinates(results.either, axis))
-    note = f"{len(positions)} of {size} values of {symbol}"
-    return curves.select_position(results, {axis: positions}), note
 
 
 def _label_values(results: Results, axis: str) -> list[str]:

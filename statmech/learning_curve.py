@@ -225,13 +225,9 @@ class LearningCurvePredictor:
         """
         import xarray as xr
 
-        if not (
-            lam == BEST_PENALTY_KEYWORD
-            or (isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf)
-        ):
-            raise ConfigError(
-                f"{format_option('--lam', 'lam')} must be a number above 0, or {BEST_PENALTY_KEYWORD}, not {lam!r}"
-            )
+        is_positive = isinstance(lam, int | float) and not isinstance(lam, bool) and 0 < lam < np.inf
+        if lam != BEST_PENALTY_KEYWORD and not is_positive:
+            raise ConfigError(f"{format_option('--lam', 'lam')} must be a number above 0, or best, not {lam!r}")
         examples = _choose_example_counts(P, len(self.table.Z))
         values, attributes = (self._predict_anchored if fits else self._predict_by_theory)(examples, lam, key)
         if check:

@@ -197,7 +197,7 @@ BASES = {  # the shipped configs of every kind, else a small sweep, as mappings 
             "descent: gradient\nloss: square\nalpha: 1\nbatch: 5e-324\n",
             ":4: batch: sampling shuffle needs a batch of 1/2, 1/3, ...: 4.94066e-324 does not divide the examples",
         ),
-        ("learner: [[]]\nalpha: 1\n", ":1: learner[0]: input should be a valid string, not []"),
+        ("learner: [[]]\nalpha: 1\n", ":1: learner[0]: must be a string, not []"),
     ],
 )
 def test_errors_found_by_generated_configs_are_messages(tmp_path, text, message):

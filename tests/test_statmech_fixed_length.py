@@ -76,7 +76,7 @@ def test_teachers_and_units_have_names_and_sections():
         ({"teacher": "edges"}, "belong together: teacher: {edges: [-1, 0, 1]}"),
         ({"teacher": {"wege": 2}}, "must be a name, {edges: [...]} or {wedge: width}"),
         ({"network": {"he": 2}}, "must be a name or {hermite: degree}"),
-        ({"degree": 4}, 'degree: is given twice: keep this or network: {"hermite": 3}'),
+        ({"degree": 4}, "degree: is given twice: keep this or the one in network"),
         ({"until": {"R": 0.5, "t": 2}}, '"t" is not a key of until. Known: R. Write t at the top level'),
         ({"start": {"v": 2}}, "must be 1 or -1, not 2"),
         ({"dtype": "float32"}, "needs float64, because R changes by eta/N a step"),

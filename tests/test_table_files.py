@@ -161,6 +161,7 @@ def test_columns_that_leak_or_say_nothing_are_named(columns, note):
         (text(), ["--positive", "ill"], 'no row has the target "ill": its values are sick, well'),
         (text(), ["--encoding", "klingon"], "unknown encoding: klingon"),
         (text(), ["--lam", "0"], "--lam must be a number above 0, or best, not 0.0"),
+        (text(), ["--lam", "small"], "--lam must be a number above 0, or best, not 'small'"),
         (text(), ["--examples", "0,20"], "--examples must be integers of at least 2, not [0, 20]"),
         (
             text(header="label,a,b", rows=[[f"a{i}", f"b{i}"] for i in range(60)]),

@@ -221,12 +221,10 @@ def _choose_drawn_example_counts(P: np.ndarray) -> list[int]:
 
 
 def _parse_lam(text: str) -> float | str:
-    if text == BEST_LAM_KEYWORD:
-        return BEST_LAM_KEYWORD
     try:
         return float(text)
     except ValueError:
-        raise ConfigError(f"--lam must be a number above 0, or {BEST_LAM_KEYWORD}, not {text}") from None
+        return text  # best, or refused when the table is read
 
 
 def _parse_example_counts(text: str | None) -> list[int] | None:

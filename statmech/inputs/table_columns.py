@@ -249,9 +249,8 @@ def _encode_all_columns(frame: pd.DataFrame, y: np.ndarray, notes: list[str], fi
         advice = format_option(f"--drop {name}", f"drop {name}")
         notes.append(f"warning: column {name} determines the target: {advice} if it is not known beforehand")
     kinds_text = ", ".join(f"{count} of {kind}" for kind, count in kinds.items() if count)
-    indicated = (
-        f" ({_format_count(len(parts) - kinds['numbers'] - kinds['dates'], 'indicator')})" if kinds["words"] else ""
-    )
+    num_indicators = len(parts) - kinds["numbers"] - kinds["dates"]
+    indicated = f" ({_format_count(num_indicators, 'indicator')})" if kinds["words"] else ""
     notes.insert(0, f"{len(frame):,} rows, {_format_count(sum(kinds.values()), 'column')}: {kinds_text}{indicated}")
     X = np.column_stack([*parts.values()]) if parts else np.empty((len(frame), 0))
     return NumericColumns(X, tuple(parts), y, tuple(notes))

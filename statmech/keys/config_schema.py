@@ -35,9 +35,7 @@ def make_kind_schema(kind: type[ConfigKeys], shared_keys: list[str]) -> dict[str
 def list_section_keys(kind: type[ConfigKeys]) -> dict[str, list[str]]:
     """Return the possible keys inside each section of a config, from its JSON Schema."""
     schema = kind.model_json_schema()
-    fields = {
-        name: [part, *part.get("oneOf", []), *part.get("anyOf", [])] for name, part in schema["properties"].items()
-    }
+    fields = {key: [part, *part.get("oneOf", part.get("anyOf", []))] for key, part in schema["properties"].items()}
     references = {name: str(form["$ref"]) for name, forms in fields.items() for form in forms if "$ref" in form}
     return {name: [*schema["$defs"][ref.rpartition("/")[2]]["properties"]] for name, ref in references.items()}
 

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -46,6 +47,7 @@ from statmech.keys.sweep_grid import (
     NameOrAxis,
     NumberOrAxis,
     axis_of,
+    ensure_tuple,
     rename_keys_for_seeds,
 )
 from statmech.keys.time_dependent_keys import find_step_count_problems, format_cell_description
@@ -274,16 +276,9 @@ class FixedLengthNetwork(AbstractScenario):
     KINDS: ClassVar = cast(dict[str, type], SPHERE_UNITS)
     FURTHER_CLASS_CHOICES: ClassVar = {"teacher": FIXED_LENGTH_TEACHERS}
     AXES: ClassVar = ("network", "teacher", PARAMETERS, "w", "error", "flip", "noise", "trial_eta", "eta", "N")
-    OMITTED_DEFAULTS: ClassVar = {
-        "M": 1,
-        "K": 1,
-        "w": 1.0,
-        "noise": 0.0,
-        "trial_eta": 0.0,
-        "edges": None,
-        "t": None,
-        "until": None,
-    }
+    OMITTED_DEFAULTS: ClassVar = {"M": 1, "K": 1, "w": 1, "noise": 0, "trial_eta": 0} | dict.fromkeys(
+        ("edges", "t", "until")
+    )
     TITLE: ClassVar = "networks of fixed length"
     CITES: ClassVar = ("benarous2021", "watkin1992", "arnaboldi2024")
     USUAL_X_KEY: ClassVar = "N"
@@ -384,16 +379,13 @@ class FixedLengthNetwork(AbstractScenario):
 
     def _list_values(self, name: str) -> tuple[Any, ...]:
         """Return the values of a key, as a tuple."""
-        value = getattr(self, name)
-        return value if isinstance(value, tuple) else (value,)
+        return ensure_tuple(getattr(self, name))
 
     def _find_signal_problems(self) -> Iterator[Problem]:
         """Find the first unit and teacher whose steps do not lead to the threshold."""
         names = ("network", "teacher", *self.parameters, "w", "flip", "trial_eta")
-        for cell in self.iterate_representative_cells(*names):
-            if problem := find_signal_problem(cell):
-                yield problem
-                return
+        cells = self.iterate_representative_cells(*names)
+        yield from islice(filter(None, map(find_signal_problem, cells)), 1)
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -426,10 +418,8 @@ class FixedLengthNetwork(AbstractScenario):
         predicted = theory.get_predicted_time(cell)
         passage = min(predicted.mean, MAX_ESTIMATED_TIME) if predicted else 0.0
         t = max(passage, self.t[-1] if self.t is not None else 0.0)
-        per_step = CHAIN_STEP_SECONDS + (
-            VECTOR_STEP_SECONDS_PER_DIMENSION * cell.N if self.engine == "vectors" else 0.0
-        )
-        return t * cell.N * per_step
+        vector_seconds = VECTOR_STEP_SECONDS_PER_DIMENSION * cell.N if self.engine == "vectors" else 0.0
+        return t * cell.N * (CHAIN_STEP_SECONDS + vector_seconds)
 
     def list_compiled_programs(self) -> set[Any]:
         """Return one key per compiled program of the engine."""
@@ -487,8 +477,8 @@ def expand_unit_sections(config: Mapping[str, Any]) -> dict[str, Any]:
         [(name, value)] = section.items()
         expanded |= {"teacher": name, {"edges": "edges", "wedge": "wedge_width"}[name]: value, **further}
     for name in (expanded.keys() & config.keys()) - {"network", "teacher"}:
-        section = "network" if name == "degree" else "teacher"
-        raise ScenarioError([((name,), f"is given twice: keep this or {section}: {quote_value(config[section])}")])
+        owner = "network" if name == "degree" else "teacher"
+        raise ScenarioError([((name,), f"is given twice: keep this or the one in {owner}")])
     return {**config, **expanded}
 
 

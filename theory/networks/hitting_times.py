@@ -448,7 +448,8 @@ def hitting_time(network: FixedLengthNetwork) -> HittingTime:
     """
     if "until" not in network.list_keys():
         raise ScenarioError([((), "hitting times are predicted for networks with `length: fixed` only")])
-    for axis in network.shape:
+    if network.shape:
+        axis = next(iter(network.shape))
         raise ScenarioError([((axis,), "hitting times are predicted for single values of all keys")])
     if network.unsolved:
         raise ScenarioError([((), network.unsolved)])
