@@ -125,6 +125,7 @@ def test_a_mark_is_a_word_among_words_and_a_missing_cell_among_numbers(tmp_path)
 def test_few_values_of_which_some_are_words_are_words_and_a_single_one_is_a_mistake():
     doors = np.tile(["2", "3", "4", "5more"], 15)
     assert frame(doors=doors).notes[0] == "60 rows, 3 columns: 2 of numbers, 1 of words (3 indicators)"
+    assert frame(sex=np.tile(["f", "m"], 30)).notes[0].endswith("1 of words (1 indicator)")
     doors[:3], doors[3::4] = "5more", "5"
     assert frame(doors=doors).notes[0].startswith("60 rows, 3 columns: 2 of numbers, 1 of words")
     doors[1:3] = "3"
