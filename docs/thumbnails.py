@@ -193,7 +193,7 @@ def write(name: str, picture: bytes, width: int | None = None) -> None:
     if width is not None:
         image = image.resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
     file = io.BytesIO()
-    image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(file, format="png", optimize=True)
+    image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1).save(file, format="png", optimize=True)
     path = DOCS / "images" / name
     path.parent.mkdir(exist_ok=True)
     files.write_atomically(path, file.getvalue())

@@ -219,8 +219,10 @@ def _are_in_one_row(first: Axes, second: Axes) -> bool:
 
 
 def _keep_outer_table_labels(axes: Sequence[Axes], num_columns: int) -> None:
-    """Keep the y labels of the first column, and the x labels of the last row."""
+    """Keep the y labels of the first column, the x labels of the last row, and the titles of the first row."""
     for index, ax in enumerate(axes):
+        if index >= num_columns:
+            ax.set_title("")
         if index % num_columns:
             ax.set_ylabel("")
         if index < len(axes) - num_columns:

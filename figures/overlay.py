@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from statmech.results.results import Results
 
+MAX_COLUMNS_OF_TABLE, MAX_ROWS_OF_TABLE = 3, 4  # a table of panels fits on a page
 COINCIDENCE_TOL = 1e-4  # fraction of the range of a panel
 MAX_INTEGER_THEORY_MARKERS = 16  # theory at more integers is drawn as a line
 MEASURED_POINT_STYLE: dict[str, Any] = {
@@ -107,15 +108,18 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
         for content, parts in zip(contents, parts_by_content, strict=True)
         for entry in legends.make_series_entries(parts, isinstance(content.y, dict), content.join)
     ]
-    titles = {
-        tuple(panel.title for panel in panels[start : start + counts[0]]) for start in range(0, len(panels), counts[0])
-    }
-    is_table = len(contents) > 1 and len({*counts}) == 1 and counts[0] > 1 and len(titles) == 1
+    is_own = len(first_parts) == 1 and not arrangement.is_shipped_figure(composition)
+    row_length = counts[0] if len({*counts}) == 1 < len(contents) else 0
+    num_variables = len({panel.name for panel in panels})
+    if len(contents) == 1 and is_own and not composition.columns and num_variables <= MAX_ROWS_OF_TABLE:
+        row_length = len(panels) // num_variables if len(panels) <= MAX_COLUMNS_OF_TABLE * num_variables else 0
+    rows = [panels[start : start + row_length] for start in range(0, len(panels), row_length or 1)]
+    titles = {tuple(panel.title for panel in row) for row in rows}
+    is_table = row_length > 1 and len(rows) > 1 and len(titles) == 1
     if composition.fit and not any(line.style.get("alpha") for panel in panels for line in panel.lines):
         requirement = f"{derived_data.MIN_FIT_POINTS} positive points in the upper half of the range of x"
         raise ConfigError(f"figure.fit: no curve has {requirement}, as required for a fit")
     joined_notes = [legends.JOINED_POINTS_NOTE] if any(content.join for content in contents) else []
-    is_own = len(first_parts) == 1 and not arrangement.is_shipped_figure(composition)
     coincidences = _note_coincident_lines(panels, first_parts[0]) if is_own else []
     notes = (*filter(None, [composition.note]), *joined_notes, *legends.collect_notes(first_parts), *coincidences)
     guides_and_marks = [(content.guides, content.marks) for content in contents]
@@ -129,12 +133,12 @@ def describe_figure(results_by_label: Mapping[str, Results], composition: Compos
     if guide_entries and not curve_entries:  # points and lines have the colour of the only curve
         curve_entries, mark_entries = mark_entries, []
     description = FigureDescription(
-        tuple(_remove_repeated_titles(panels, counts[0]) if is_table else panels),
+        tuple(panels),
         tuple(common_texts),
         tuple({entry.label: entry for entry in (*curve_entries, *guide_entries)}.values()),
         tuple(mark_entries),
         notes,
-        counts[0] if is_table else 0,
+        row_length if is_table else 0,
         composition.share,
         composition.width,
         composition.columns,
@@ -224,11 +228,6 @@ def _rename_texts(description: FigureDescription, other_texts: Mapping[str, str]
     entries = [replace(entry, label=rename(entry.label)) for entry in description.curve_entries]
     title_texts = tuple(filter(None, map(rename, description.title_texts)))
     return replace(description, panels=tuple(panels), title_texts=title_texts, curve_entries=tuple(entries))
-
-
-def _remove_repeated_titles(panels: list[PanelDescription], num_columns: int) -> list[PanelDescription]:
-    """Keep the titles of the first row in a table of panels."""
-    return [panel if index < num_columns else replace(panel, title="") for index, panel in enumerate(panels)]
 
 
 def _describe_panels(

@@ -76,6 +76,14 @@ def test_a_note_names_the_panels_where_the_number_of_students_makes_no_differenc
     assert [note for note in errors.notes if "coincide" in note] == ["lines of all $K$ coincide"]
 
 
+def test_each_variable_has_a_row_if_few_panels_show_the_values_of_an_axis():
+    swept = Risk(loss=["square", "hinge"], lam=[0.1, 1], flip=[0, 0.1], N=20, alpha=ALPHA, seeds=4)
+    figure = figures.draw("overlay", Results(swept, None, theory.solve(swept)))
+    assert [ax.get_ylabel() for ax in figure.axes] == ["$R$", "", r"$\epsilon_g$", "", r"$\epsilon_t$", ""]
+    assert [ax.get_title() for ax in figure.axes] == [r"$\lambda$ = 0.1", r"$\lambda$ = 1", "", "", "", ""]
+    assert find_figure_faults(figure) == []
+
+
 @pytest.mark.slow
 def test_one_student_is_drawn_once_and_a_fixed_second_layer_not_at_all():
     one = computed(Scenario(rule="hebb", K=1, N=20, t=[1, 2], seeds=3))

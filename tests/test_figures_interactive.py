@@ -292,7 +292,7 @@ def test_stated_limits_and_marks_are_drawn():
     rows = chart.marks.data
     assert [rows[name] for name in ("x", "y", "marker")] == [[2.0, 4.0], [0.3, 0.2], ["star", "dash"]]
     assert rows["angle"] == [0.0, np.pi / 2]
-    assert (chart.guides.data["y"], chart.guides.data["dash"]) == ([[0.1, 0.4]], ["dashed"])
+    assert (chart.guides.data["y"], chart.guides.data["dash"]) == ([[0.1, 0.4]], ["9 5"])
     assert {it.data_source for it in chart.figure.renderers} >= {chart.marks, chart.guides}
     [span] = [it for it in chart.figure.center if type(it).__name__ == "Span"]
     assert (span.location, span.line_dash) == (0.35, [2, 4])

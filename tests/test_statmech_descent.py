@@ -317,7 +317,7 @@ def test_the_explorer_draws_the_minimum_and_the_best_penalty_in_the_colour_of_th
     content = ChartContent(Results(scenario, None, solved), Layout("epochs", ("loss",), ()))
     chart = Chart(describe_chart(arrange_content(content), "eps_g", variable))
     drawn = chart.curves["theory"].data
-    assert drawn["dash"] == ["solid", "solid", "dotted", "dashed", "dashdot", "dotted", "dashed"]
+    assert drawn["dash"] == ["solid", "solid", "2 4", "9 5", "9 4 2 4", "2 4", "9 5"]
     square, exponential, *levels = drawn["color"]
     shared_level = levels.pop(2)
     assert levels == [square, square, exponential, exponential]

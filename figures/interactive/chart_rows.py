@@ -34,7 +34,7 @@ BOKEH_MARKERS = {
     "|": "dash",  # turned
 }
 MARKER_ANGLES = {"|": math.pi / 2, "<": math.pi / 2, ">": -math.pi / 2}
-BOKEH_DASHES = {"-": "solid", "--": "dashed", ":": "dotted", "-.": "dashdot", "none": "solid"}
+BOKEH_DASHES = {"-": "solid", "--": "9 5", ":": "2 4", "-.": "9 4 2 4", "none": "solid"}  # lengths in pixels
 LEVEL_LINE_STYLES = (":", "--", "-.")  # one per reference level of a chart
 LINE_WIDTH, LEVEL_LINE_WIDTH = 2.0, 1.3
 COVERED_LINE_TOL, COVERED_PART_DASH = 1e-4, "12 12"  # relative distance, pixels
@@ -69,10 +69,10 @@ def interpolate_smoothly(x: np.ndarray, y: np.ndarray, log_x: bool, log_y: bool)
 
 
 def get_dash(linestyle: Any) -> str:
-    """Return a dash pattern of matplotlib as a name or as lengths in pixels, for Bokeh.
+    """Return a dash pattern of matplotlib as `solid` or as lengths in pixels, for Bokeh.
 
     >>> get_dash("--"), get_dash((0, (6, 2, 1, 2)))
-    ('dashed', '12 4 2 4')
+    ('9 5', '12 4 2 4')
     """
     if isinstance(linestyle, str):
         return BOKEH_DASHES[linestyle]

@@ -6,7 +6,6 @@ from figures.description import LegendEntry
 from figures.interactive.axes_and_theme import DARK_PAGE_FILTER, PAGE_COLOUR, get_curve_colour
 from figures.interactive.chart_rows import get_dash
 
-SVG_DASHES = {"solid": "none", "dashed": "6 4", "dotted": "2 3", "dashdot": "6 3 2 3"}
 SVG_MARKER_PATHS = {
     "o": "M8 2.5a3.5 3.5 0 1 0 .01 0z",
     "s": "M4.8 2.8h6.4v6.4H4.8z",
@@ -30,9 +29,8 @@ def make_swatch(entry: LegendEntry) -> str:
     colour = get_curve_colour(entry.style.get("color", entry.style.get("facecolor", "0")))
     marker, linestyle = SVG_MARKER_PATHS.get(str(entry.style.get("marker"))), entry.style.get("linestyle", "-")
     dash = "" if linestyle == "none" else get_dash(linestyle)
-    line_path = (
-        f'<path d="M0 6h32" stroke="{colour}" stroke-width="2" stroke-dasharray="{SVG_DASHES.get(dash, dash)}"/>'
-    )
+    svg_dash = "none" if dash == "solid" else dash
+    line_path = f'<path d="M0 6h32" stroke="{colour}" stroke-width="2" stroke-dasharray="{svg_dash}"/>'
     fill = PAGE_COLOUR if entry.style.get("markerfacecolor") == "white" else colour
     marker_path = f'<path d="{marker}" transform="translate(8 0)" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
     paths = line_path * bool(dash) + marker_path * bool(marker)
