@@ -138,11 +138,13 @@ def format_unknown_name(value: object, noun: str, choices: Iterable[str], listin
     "adtron" is not a learning rule. Did you mean "adatron"? Known: hebb, adatron.
     >>> print(format_unknown_name("svm", "a loss", ["square", "hinge"]))
     "svm" is not a loss. Did you mean "hinge"? Known: square, hinge.
+    >>> print(format_unknown_name("40", "a column", ["0", "4"]))
+    "40" is not a column. Known: 0, 4.
     """
     names = list(choices)
     folded, lowered = {_fold_name(name): name for name in names}, _fold_name(str(value))
     candidates = get_close_matches(
-        lowered,
+        "" if lowered.isdecimal() else lowered,  # the number of a column is not a misspelt one
         folded,
         n=1,
         cutoff=MIN_NAME_SIMILARITY if len(lowered) > MAX_SHORT_NAME_LENGTH else MIN_SHORT_NAME_SIMILARITY,

@@ -158,6 +158,11 @@ def test_columns_that_leak_or_say_nothing_are_named(columns, note):
         (text().replace(str(ROWS[4, 1]), "inf"), [], 'row 6, column "b" is infinite'),
         (text().replace(f",{ROWS[4, 1]}", ""), [], "row 6 has 3 columns, but row 1 has 4"),
         (text(), ["--target", "lable"], 'Did you mean "label"'),
+        (
+            text(header="label,a", rows=[[i, "abc"[i % 3]] for i in range(60)]),
+            ["--target", "-1"],
+            "the target (the last column; --target COLUMN chooses another) has 3 values, a, b, c",
+        ),
         (text(), ["--drop", "d"], '"d" is not a column'),
         (text(), ["--positive", "ill"], 'no row has the target "ill": its values are sick, well'),
         (text(), ["--encoding", "klingon"], "unknown encoding: klingon"),

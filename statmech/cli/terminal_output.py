@@ -136,12 +136,12 @@ def print_sweep_estimate(
     programs = f"{cost.programs} program{'s' if cost.programs > 1 else ''}"
     seconds_to_load = cost.programs * PROGRAM_LOAD_SECONDS
     compiling = f"{cost.programs * COMPILE_SECONDS:.2g} to compile {programs}, or {seconds_to_load:.2g} to load"
-    grid = " x ".join(f"{n} {name}" for name, n in scenario.shape.items())
+    grid = " x ".join(f"{n:,} {name}" for name, n in scenario.shape.items())
     seconds = f"about {float(f'{cost.seconds:.2g}'):g}" if cost.seconds >= 1 else "less than 1"
     print_described_names(
         [
-            ("parameter combinations", f"{cost.cells}{f' ({grid})' if grid else ''}"),
-            ("runs", f"{cost.runs}"),
+            ("parameter combinations", f"{cost.cells:,}{f' ({grid})' if grid else ''}"),
+            ("runs", f"{cost.runs:,}"),
             ("bytes", f"{cost.dataset_bytes:,} of results"),
             ("memory", f"about {needed_bytes / 2**30:.2g} GiB while it runs"),
             ("seconds", f"{seconds} on the benchmark machine (2 cores, benchmarks/README.md)"),
