@@ -45,7 +45,7 @@ HAT = "\u0302"
 COUNT = r"\d[\d,.]*(?<![,.])"
 NUMBER = rf"{COUNT}(?:\^[−-]?\d+|e[−+-]?\d+|[{RAISED}]+)?(?![\d\w])"
 BASE = rf"(?:[{''.join(GREEK)}]+{LETTER}?|{LETTER}){HAT}?(?:_\w{{1,2}}\b|[{SUBSCRIPT}]+)?"
-NAME = rf"(?:eps_[gt]\b|ε_[gt]\b|He[{SUBSCRIPT}]|{BASE}(?![^\W{RAISED}]|['’]))[′″]?"
+NAME = rf"(?!μs\b)(?:eps_[gt]\b|ε_[gt]\b|He[{SUBSCRIPT}]|{BASE}(?![^\W{RAISED}]|['’]))[′″]?"
 PLAIN = rf"(?:{COUNT})?{NAME}[{RAISED}]*(?:/{NAME}|/{NUMBER})?|{NUMBER}(?:/{NAME})?"
 CALL = rf"\([−-]?(?:{PLAIN})(?:(?:, ?| ?[=+−] ?)[−-]?(?:{PLAIN}))*\)"
 WORD = rf"(?:(?:{FUNCTIONS}) )?{NAME}[{RAISED}]*(?:{CALL})?|(?:{FUNCTIONS}){CALL}|√{NAME}"
@@ -67,6 +67,7 @@ REST_AFTER = re.compile(
 INITIALS = "BCDEFGHJLMST"  # of names and journals, where a full stop and a word follow
 LISTED = re.compile(r"experiments? (?:[A-Z],? (?:and |to )?)*$", re.IGNORECASE)
 PANEL_LETTERS = "bcdef"  # in parentheses
+UNBROKEN_SPACE = re.compile(r"(?<=\d) (?=[%±])|(?<=\d ±) (?=\d)")
 UNIT = re.compile(r"(?:\d|\b(?:CPU|wall))\s$")
 SECONDS = re.compile(r"(?:^|, )s$")  # in the head of a column
 
@@ -78,6 +79,8 @@ def parts(text: str, head: bool = False) -> list[tuple[bool, str]]:
     [(False, 'as '), (True, 'N \\to \\infty'), (False, ' at '), (True, '\\alpha = 0.5'), (False, ' (15 s)')]
     >>> parts("K = 3, s", head=True), parts("s of P", head=True)
     ([(True, 'K = 3'), (False, ', s')], [(True, 's'), (False, ' of '), (True, 'P')])
+    >>> parts("direct, μs per step, at μ")
+    [(False, 'direct, μs per step, at '), (True, '\\mu')]
     """
     found, at, end = [], 0, len(text) - bool(head and SECONDS.search(text))
     for hit in FORMULA.finditer(text, 0, end):
@@ -107,7 +110,7 @@ def latex(text: str) -> str:
     >>> print(latex("κ ≥ x²"), "and", latex("P = αN"), "and", latex("N = 1,000"), "and", latex("arccos R"))
     \kappa \ge x^2 and P = \alpha N and N = 1{,}000 and \arccos R
     """
-    text = re.sub(r"(?<=\d),(?=\d)", "{,}", text)
+    text = re.sub(r"(?<=\d),(?=\d)", "{,}", text.replace("\N{NO-BREAK SPACE}", " "))
     text = re.sub(r"(?<![\d.])1\\cdot ", "", EXPONENT.sub(r"\\cdot 10^{\1\2}", text))
     text = re.sub(r"\^([−-]\d+|\d{2,})", r"^{\1}", text)
     text = re.sub(r"sqrt\(([^()]*)\)", r"sqrt{\1}", text)
@@ -136,7 +139,7 @@ class Formulas(SphinxTransform):
     def apply(self) -> None:
         for text in list(self.document.findall(nodes.Text)):
             if _is_prose(text):
-                words = re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", str(text).replace("alpha N", "αN"))
+                words = re.sub(UNBROKEN_SPACE, "\N{NO-BREAK SPACE}", str(text).replace("alpha N", "αN"))
                 pieces = parts(words, head=any(isinstance(it, nodes.thead) for it in _around(text)))
                 if pieces and (words != str(text) or any(formula for formula, _ in pieces)):
                     text.parent.replace(text, [_node(formula, piece) for formula, piece in pieces])
