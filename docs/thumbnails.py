@@ -12,6 +12,7 @@ import ast
 import io
 import re
 from argparse import ArgumentParser
+from collections.abc import Iterable
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -77,7 +78,12 @@ def main(names: list[str], results: Path | None) -> None:
 
 def pages() -> list[str]:
     """The pages with a figure, in the order of the gallery."""
-    return [name for names in GROUPS.values() for name in names]
+    return [name for names in GROUPS.values() for name in sort_pages(names)]
+
+
+def sort_pages(names: Iterable[str]) -> list[str]:
+    """Return the pages of a group, numbered figures first and in their order."""
+    return sorted(names, key=lambda name: title(name) if title(name).startswith("Figure ") else "Others")
 
 
 def gallery() -> str:
@@ -86,7 +92,7 @@ def gallery() -> str:
     said = dict(part.partition("\n")[::2] for part in parts)
     text = head
     for question, names in GROUPS.items():
-        cards = "\n".join(CARD.format(name=name, title=title(name)) for name in names)
+        cards = "\n".join(CARD.format(name=name, title=title(name)) for name in sort_pages(names))
         text += f"\n## {question}\n" + said.get(question, "\n").partition("::::{grid}")[0] + GRID + cards + "\n::::\n"
     return text + "\n```{toctree}\n:hidden:\n\n" + "\n".join([*pages(), "contact_sheet"]) + "\n```\n"
 
