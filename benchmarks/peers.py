@@ -134,7 +134,7 @@ def simulate_steps(tiny: bool, _: Path) -> Iterator[Row]:
 
 
 def compare_fixed_length(tiny: bool, perceptron: Side) -> Iterator[Row]:
-    """Yield a step of the chain of a unit of fixed length over one of a perceptron, and a hitting time by quadrature.
+    """Yield a step of the chain of a unit of fixed length over one of a perceptron, and a hitting time.
 
     The reference of the hitting time is 0.1 s: the ratio is the number of hitting times in this time.
     """
@@ -151,8 +151,8 @@ def compare_fixed_length(tiny: bool, perceptron: Side) -> Iterator[Row]:
 
     chain = Side(simulate_chain, steps * 64)
     yield Row("He3 unit of fixed length, N = 1,000", "us per step", chain, {"perceptron of statmech": perceptron})
-    quadrature = Side(lambda: str(HittingTime(cell.task, 0.061, 1_000, 0.5).std))
-    yield Row("hitting time by quadrature", "ms", quadrature, {"0.1 s": Side(partial(sleep_busily, 0.1))})
+    hitting_time = Side(lambda: str(HittingTime(cell.task, 0.061, 1_000, 0.5).std))
+    yield Row("hitting time by collocation", "ms", hitting_time, {"0.1 s": Side(partial(sleep_busily, 0.1))})
 
 
 def sleep_busily(seconds: float) -> None:
