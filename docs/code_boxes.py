@@ -19,7 +19,7 @@ MIN_COMMENT_WIDTH = 36  # a comment with less room stands above its line
 COMMENT = re.compile(r"(\s+)# (?=[^'\"]*$|[^'\"]*'[^'\"]*$|.*[^\]}'\"]$)")
 FOLDED = re.compile(r"(\s*)(?:- )?[\w ]+: >-?$")
 MODULES = re.compile(r"(?<=[./(])(?=\w)")
-BREAK = re.compile(r"(?<=[a-z0-9)])(?=[A-Z][a-z])|(?<=[./_=,])(?=\w)(?!py\b|yaml\b)|(?<=\w-)(?=\w)")
+BREAK = re.compile(r"(?<=[a-z0-9)])(?=[A-Z][a-z])|(?<=[./_=,])(?<!\d\.)(?=\w)(?!py\b|yaml\b)|(?<=\w-)(?=\w)")
 
 
 def fit_yaml(text: str, width: int = WIDTH) -> str:
