@@ -153,8 +153,9 @@ def _note_coincident_lines(panels: Sequence[PanelDescription], part: ArrangedRes
     coincident, layout = [], part.layout
     for letter, panel in zip(string.ascii_lowercase, panels, strict=False):
         groups: dict[Any, list[Any]] = {}
-        for drawn in filter(_has_theory_line, panel.curves):
-            groups.setdefault(drawn.style.points["color"] if layout.marker_axes else "", []).append(drawn.curve.theory)
+        for drawn_curve in filter(_has_theory_line, panel.curves):
+            hue = drawn_curve.style.points["color"] if layout.marker_axes else ""
+            groups.setdefault(hue, []).append(drawn_curve.curve.theory)
         ranges = [
             np.ptp(lines, axis=0) for lines in groups.values() if len({line.size for line in lines}) == 1 < len(lines)
         ]

@@ -166,9 +166,9 @@ def _table_from_frame(
         )
     y = y.astype(str) if y.dtype.kind not in "buif" else y
     values, choice = np.unique(y), format_option("--target COLUMN", "target")
-    chosen = f"the target (the last column; {choice} chooses another)" if target == "-1" and choice else "the target"
+    subject = f"the target (the last column; {choice} chooses another)" if target == "-1" and choice else "the target"
     if len(values) == 1:
-        raise ConfigError(f"{chosen} has one value, {quote_value(str(values[0]))}: it must have two or be numerical")
+        raise ConfigError(f"{subject} has one value, {quote_value(str(values[0]))}: it must have two or be numerical")
     if len(values) == 2 and not numbers:
         low, high = map(str, values.tolist())
         return _table_from_labels(rows, y == values[1], high, low, columns.notes)
@@ -178,7 +178,7 @@ def _table_from_frame(
         )
         hint = format_option(f"--positive {quote_value(str(values[0]))}", f"positive={str(values[0])!r}")
         advice = f". To predict one of them against all others, name it: {hint}" if hint else ""
-        raise ConfigError(f"{chosen} has {len(values)} values, {listing}: it must have two or be numerical{advice}")
+        raise ConfigError(f"{subject} has {len(values)} values, {listing}: it must have two or be numerical{advice}")
     if (infinite := np.isinf(y.astype(float))).any():
         raise ConfigError(f"the target is infinite in row {int(np.argmax(infinite)) + first_row}")
     return LabelledTable(rows, y.astype(float), None, columns.notes)
