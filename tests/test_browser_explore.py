@@ -341,6 +341,17 @@ def test_the_link_restores_the_page_and_a_bad_one_is_one_message(page):
     shown(page, VOTE, lambda it: it["theory"])
 
 
+def test_a_rule_is_removed_from_the_menu_and_added_again(page):
+    assert len(shown(page, VOTE, lambda it: it["theory"])["labels"]) == 3
+    page.get_by_role("combobox", name="rule", exact=True).click()
+    for labels in (["Hebbian", "AdaTron"], ["Hebbian", "AdaTron", "perceptron"]):
+        page.get_by_role("menuitem", name="perceptron", exact=True).or_(
+            page.get_by_role("option", name="perceptron", exact=True)
+        ).click()
+        shown(page, VOTE, lambda it, labels=labels: {*it["labels"]} == {*labels})
+    page.keyboard.press("Escape")
+
+
 def test_a_bad_value_shows_a_message_and_leaves_the_curve(page):
     before = shown(page, VOTE, lambda it: it["theory"])
     drawer(page)
@@ -486,6 +497,8 @@ def test_four_controls_of_equal_heights_lie_in_a_grid_and_a_key_shows_the_others
         page.get_by_role("button", name="more").focus()
         page.keyboard.press("Enter")
         page.get_by_label("log y").wait_for()
+        labels = [page.get_by_text(name, exact=True).bounding_box() for name in ("band of one run", "log y")]
+        assert labels[0]["height"] == labels[1]["height"]  # one line
         assert page.locator("input[type=range]:visible").count() > 4
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width
         page.get_by_role("button", name="less").click()
@@ -496,6 +509,8 @@ def test_the_page_fits_a_phones_width_and_the_theme_turns_dark(context, address)
     for page in opened(context, address + UNSIMULATED, 390, 800):
         shown(page, VOTE, lambda it: it["theory"])
         assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+        header = page.locator("header .MuiSelect-select")
+        assert header.evaluate_all("menus => menus.map(menu => getComputedStyle(menu).fontSize)") == ["13px"] * 2
         page.wait_for_timeout(1000)
         box = page.locator("canvas.bk-layer").first.bounding_box()
         assert box["y"] + box["height"] <= 800  # the page opens on its charts

@@ -110,6 +110,12 @@ def test_every_number_can_lie_along_x(choice):
         learning |= {of: one for of in known if (one := having(known[of], key))}
         value = start.get(key, settings.get_default_value(choice, key))
         given = {**start, **learning, key: settings.get_axis_end(choice, key, value)}
+        conditions = kind.list_key_conditions()
+        if key in conditions:
+            deciding_key, [value, *_] = conditions[key]
+            given[deciding_key] = value
+        others = conditions.keys() - settings.list_slider_keys(choice, given)
+        given = {name: value for name, value in given.items() if name not in others}
         if kind.CHOICE == "rule":
             given["start"] = start_of(learning["rule"][0])
         scenario = scenario_from(settings.expand_page_config(choice, given, x))
@@ -450,6 +456,37 @@ def test_all_seeds_come_together_where_they_take_no_longer_than_a_second(seconds
     assert started == [(16, first)]
 
 
+def test_the_time_of_a_simulation_is_that_of_the_seeds_that_the_button_starts(live, monkeypatch):
+    monkeypatch.setattr("figures.explorer.live_scenario.estimate_cost", lambda scenario: SimpleNamespace(seconds=90))
+    made, messages = live
+    made.scenario = Scenario(rule="hebb", t=[1.0], seeds=20)
+    made._simulate_within_time_limit()
+    assert messages[-1] == ("progress", "not simulated: all 20 seeds would take about 90 seconds")
+    assert made.simulate_anyway.visible
+    started = []
+    made.background.start = lambda scenario, first: started.append(scenario.seeds)
+    made._simulate_all_seeds()
+    assert started == [20]
+
+
+def test_digits_of_numbers_of_seeds_are_grouped_as_in_the_legend(monkeypatch):
+    monkeypatch.setattr("simulate.run", lambda *_: None)
+    messages = []
+    background = BackgroundSimulator(lambda made, message: messages.append(message))
+    background._run_seeds(Scenario(rule="hebb", t=1, seeds=1024), background.token)
+    assert messages == ["simulating 1,024 seeds: 0%", "simulated 1,024 seeds"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_proposed_values_of_curves_fit_into_a_chart(count, live):
+    made, _ = live
+    made.chosen.value = ["hebb", "perceptron", "adatron", "adatron_textbook"][:count]
+    made.sliders["K"].value = 3
+    made.update()
+    made.curves_key.value = "K"
+    assert made.values.value == {1: "2, 3, 4", 2: "2, 3, 4", 3: "2, 3", 4: "3"}[count]
+
+
 @pytest.mark.parametrize(
     "typed",
     [
@@ -636,6 +673,19 @@ def test_the_legend_names_keys_as_the_sliders_do_and_N_only_beside_runs(page):
     page.source.simulation = simulate.run(page.source.scenario.model_copy(update={"seeds": 2}))
     page.source.shown()
     assert "<i>N</i> = 10,000, 2 seeds" in page.charts.legend.object
+    page.charts.page_note = settings.get_page_settings("prior").note + ", and sqrt(N)"
+    page.source.shown()
+    assert "Finite <i>N</i> smears out the transitions between fixed points, and √<i>N</i>" in page.charts.notes.object
+
+
+@pytest.mark.slow
+@WARNED
+def test_the_legend_counts_curves_that_have_no_colour_left(page):
+    page.source.chosen.value = ["hebb", "perceptron", "adatron"]
+    page.source.curves_key.value = "K"
+    assert "curves" not in page.charts.legend.object
+    page.source.values.value = "2, 3, 4"
+    assert "7 of 9 curves" in page.charts.legend.object
 
 
 @pytest.mark.slow

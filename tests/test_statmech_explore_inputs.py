@@ -263,6 +263,17 @@ def test_a_chart_without_values_or_equal_to_another_is_not_among_the_first(opene
         assert len(charts.variables.value) == 2
 
 
+@pytest.mark.parametrize(("teacher", "taken"), [("linear", {"noise"}), ("sign", {"flip"}), ("logit", {"gain"})])
+def test_keys_of_other_teachers_have_no_sliders_and_no_place_in_the_menus(teacher, taken, opened):
+    live = opened(of_kind("loss", loss="square", teacher=teacher))
+    for names in (live.sliders, live.x.options.values(), live.curves_key.options.values()):
+        assert {"noise", "flip", "gain", "rho", "l1_ratio"} & {*names} == taken
+    [name] = taken
+    live.sliders[name].value = live.sliders[name].start + 3 * live.sliders[name].step
+    assert not [text for severity, text in opened.messages if severity == "error"]
+    assert getattr(live.scenario, name) == pytest.approx(live.sliders[name].value)
+
+
 def test_a_penalty_that_is_the_best_one_has_a_slider(opened):
     live = opened(of_kind("loss", lam="best"))
     assert live.sliders["lam"].value == live.scenario.lam == "best"

@@ -61,11 +61,11 @@ def describe_exception(problem: BaseException) -> str:
 
     The text is the message alone if the message was written for users, and otherwise the type and the message.
 
-    >>> describe_exception(StatmechError("rule: too fast")), describe_exception(ZeroDivisionError("division by zero"))
+    >>> describe_exception(StatmechError("`rule`: too fast")), describe_exception(ZeroDivisionError("division by zero"))
     ('rule: too fast', 'ZeroDivisionError: division by zero')
     """
     if isinstance(problem, StatmechError | MemoryError) and str(problem):
-        return str(problem)
+        return str(problem).replace("`", "")
     return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
 
 
@@ -133,7 +133,7 @@ class BackgroundSimulator:
         def progress(num_done: int, total: int) -> None:
             self._report_if_newest(token, None, f"simulating {seeds}: {num_done / total:.0%}")
 
-        seeds = f"{scenario.seeds} seed{'s' * (scenario.seeds > 1)}"
+        seeds = f"{scenario.seeds:,} seed{'s' * (scenario.seeds > 1)}"
         self._report_if_newest(token, None, f"simulating {seeds}: 0%")
         simulation = run(scenario, progress, partial(self._check_newest, token))
         self._report_if_newest(token, simulation, f"simulated {seeds}")
@@ -179,7 +179,7 @@ def describe_stored_runs(runs: xr.Dataset, num_seeds: int = 0) -> str:
     has_last_step_only = "step" in runs.dims and any(
         bool(values.isel(step=0).isnull().all()) for values in runs.values() if "step" in values.dims
     )
-    seeds = f"{runs.sizes['seed']} stored seeds" + (f" of {num_seeds}" if num_seeds else "")
+    seeds = f"{runs.sizes['seed']:,} stored seeds" + (f" of {num_seeds:,}" if num_seeds else "")
     return f"{seeds} (last step only)" if has_last_step_only else seeds
 
 

@@ -105,6 +105,7 @@ class ScenarioControls:
             value=view.config[self.learner_key],
             max_items=7,
             chip=False,
+            searchable=True,  # only then can a selected entry be removed
             visual_size="small",
             **{name: style for name, style in MENU_STYLE.items() if name != "size"},
         )
@@ -131,7 +132,8 @@ class ScenarioControls:
             **MENU_STYLE,
         )
         self.sliders: dict[str, Any] = {}
-        for name in settings.list_slider_keys(kind_name):  # sliders of earlier times need the slider of the last time
+        # sliders of earlier times need the slider of the last time
+        for name in settings.list_slider_keys(kind_name, view.config):
             self.sliders[name] = self._make_slider(name)
         self.player = TimeAnimation(self.scheduler, self.shown, view.at)
         self.seeds = self._make_slider("seeds")
@@ -139,6 +141,7 @@ class ScenarioControls:
             label=BAND_SWITCH_LABEL,
             value=bool(view.config.get(CORRECTIONS_KEY)),
             visible=CORRECTIONS_KEY in self.kind.model_fields,
+            styles={"grid-column": "span 2"},  # in one line
             **CELL_STYLE,
         )
         self.simulate_anyway = pmui.Button(
@@ -427,16 +430,13 @@ class ScenarioControls:
         stored = 0 if self.simulation is None else self.simulation.sizes["seed"]
         if seconds * num_seeds / seeds > self.longest.value or num_seeds <= stored < seeds:
             self.background.stop()
-            duration = _format_duration(seconds * (seeds if stored else num_seeds) / seeds)
-            self.message(
-                "progress",
-                f"{computation.describe_stored_runs(self.simulation, seeds)}: all take about {duration}"
-                if self.simulation is not None
-                else f"not simulated: it would take about {duration}",
-            )
+            text = f"not simulated: all {seeds:,} seeds would"
+            if self.simulation is not None:
+                text = f"{computation.describe_stored_runs(self.simulation, seeds)}: all"
+            self.message("progress", f"{text} take about {_format_duration(seconds)}")
             self.simulate_anyway.visible = True
             return
-        self.left_out = f" of {seeds}: all take about {_format_duration(seconds)}" if num_seeds < seeds else ""
+        self.left_out = f" of {seeds:,}: all take about {_format_duration(seconds)}" if num_seeds < seeds else ""
         first = num_seeds if seconds * num_seeds / seeds <= MAX_SECONDS_WITHOUT_PREVIEW else self._num_preview_seeds
         self.background.start(self.scenario.model_copy(update={"seeds": num_seeds}), first)
 
@@ -477,10 +477,8 @@ class ScenarioControls:
         return pmui.Select(label="x", options=symbols | plane_labels, value=x, **MENU_STYLE)
 
     def _list_abscissa_keys(self) -> list[str]:
-        page = settings.get_page_settings(self.choice)
-        possible = [
-            name for name in settings.list_slider_keys(self.choice) if name in settings.list_abscissas(self.choice)
-        ]
+        page, abscissas = settings.get_page_settings(self.choice), settings.list_abscissas(self.choice)
+        possible = [name for name in settings.list_slider_keys(self.choice, self.given) if name in abscissas]
         return [name for name in possible if name not in page.further_slider_keys or self._has_key_value(name)]
 
     def _has_key_value(self, name: str) -> bool:
@@ -562,10 +560,12 @@ class ScenarioControls:
         name = self.curves_key.value
         values_text = ""
         if name:
-            slider = self.sliders.get(name)  # None for names and sections that a config lists
-            values_text = format_value_line(
-                settings.list_nearby_values(self.choice, name, slider.value) if slider else self.listed_curves[1]
-            )
+            values = self.listed_curves[1]
+            if slider := self.sliders.get(name):  # None for names and sections that a config lists
+                axes, sizes = settings.get_page_settings(self.choice).curves, getattr(self.theory, "sizes", {})
+                num_curves = int(np.prod([len(self.chosen.value or "1"), *(sizes.get(axis, 1) for axis in axes)]))
+                values = settings.list_nearby_values(self.choice, name, slider.value, num_curves)
+            values_text = format_value_line(values)
         if self.values.value == values_text:
             self.update()
         self.values.param.update(

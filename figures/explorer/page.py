@@ -124,7 +124,7 @@ PROGRESS_STYLE = {"opacity": "0.85", "line-height": "1.3"}
 NARROW_MENU_CSS = """
 @media (max-width: 600px) {
   :host { width: calc(100% - 12px) !important; max-width: none !important; margin: 8px 6px 4px !important }
-  .MuiSelect-select { white-space: normal !important; font-size: 13px; line-height: 1.2 !important }
+  .MuiSelect-select { white-space: normal !important; font-size: 13px !important; line-height: 1.2 !important }
   .MuiSelect-select { padding: 7px 28px 5px 12px !important }
 }
 """

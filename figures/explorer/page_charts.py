@@ -452,8 +452,10 @@ class ExplorerCharts:
         chips += [f'<span style="opacity:{HELD_CURVE_OPACITY + 0.2}">╌╌ held</span>'] if self.held else []
         bounds = {chart.is_bound_visible for chart in charts} - {None}
         title = _format_text(results.scenario, ", ".join(legends.make_title_texts([part])).replace("= -", "= −"))
+        num_curves = int(np.prod([results.either.sizes[axis] for axis in part.layout.colour_axes]))
         notes = {
             title: True,
+            f"{len(part.curve_colours)} of {num_curves} curves": len(part.curve_colours) < num_curves,
             "thin: single runs": has_runs,
             legends.HOLLOW_POINTS_NOTE: part.fills_converged,
             f"band: {legends.UNRESOLVED_BAND_NOTE}": series.has_unresolved_bands(results),
@@ -499,7 +501,7 @@ class ExplorerCharts:
             definitions.append(axis_label(results.scenario, ["t"]).replace(" (", ": ").rstrip(")"))
         notes = _format_text(results.scenario, "; ".join(definitions))
         reason = (results.scenario.expected_deviation_reason or self.page_note) * (results.simulation is not None)
-        reason = reason.replace("sqrt(N)", "√<i>N</i>")
+        reason = html_from_latex(reason.replace("sqrt(N)", "√$N$"))
         sentences = [*([reason[0].upper() + reason[1:]] if reason else []), *([notes] if notes else [])]
         return f'<div style="font-size:{18 if self.lecture else 13}px">{"<br>".join(sentences)}</div>'
 

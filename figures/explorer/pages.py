@@ -61,7 +61,7 @@ class Page:
     protocols : orders of tasks that can be chosen, by their names in a config
     time_keys : keys with sliders that are times before the end of the time axis
     curves : further recorded dimensions whose values are drawn as curves, such as tasks
-    keys_without_slider : numeric axes without a slider, because they apply only to some values of other keys
+    keys_without_slider : numeric axes without a slider, which need other keys
     view : the initial view, with the config `start`
     variable_planes : pairs of variables that can be drawn against each other, along the key
     preset_views : further views, by their titles
@@ -248,7 +248,7 @@ PAGES: dict[str, Page] = {
         num_points=6,
         has_integer_x_values=True,
         keys_without_slider=("degree", "noise", "trial_eta", "wedge_width", "w"),  # without a signal for other keys
-        note="the cosine to pass is 0.5, or the value of the key until; a door labels by whether the size of the "
+        note="the cosine to pass is 0.5 by default; a door labels by whether the size of the "
         "teacher's field is below its median, a wedge by the sign of the field, reversed near 0",
         view=View(log=("x", "y"), show=("t_until",), figures=("hitting_times",)),
         preset_views={
@@ -265,7 +265,7 @@ PAGES: dict[str, Page] = {
         start={"loss": ["square", "logistic", "hinge"], "lam": 0.1, "alpha": 5, "N": 100, "seeds": 8},
         min_x=0.2,
         num_points=12,
-        keys_without_slider=("l1_ratio", "noise", "gain", "rho", "K"),  # K needs a key `resample`
+        keys_without_slider=("K",),  # needs a key `resample`
         inputs=("spectrum", "power_law"),
         preset_views={
             "double descent": View(
@@ -310,7 +310,6 @@ PAGES: dict[str, Page] = {
         min_x=1,
         num_points=13,
         has_integer_x_values=True,
-        keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
         view=View(show=("eps_g", "train_loss"), log=("x",)),
         preset_views={
             "the stopped hinge": View({"descent": ["gradient"], "loss": "hinge"}, show=("eps_g", "eps_t"), log=("x",)),
@@ -366,16 +365,15 @@ PAGES: dict[str, Page] = {
         num_points=7,
         has_integer_x_values=True,
         evenly_spaced=True,
-        keys_without_slider=("l1_ratio", "noise", "gain", "rho"),
+        keys_without_slider=("l1_ratio",),  # needs another penalty
         view=View(show=("R", "eps_g"), figures=("generations",)),
     ),
     "prior": Page(
         start={"prior": ["gauss", "binary"], "alpha": 2, "N": 500, "steps": 50, "seeds": 4},
         min_x=0.2,
         num_points=12,
-        keys_without_slider=("noise", "gain"),
         view=View(show=("m", "eps_g")),
-        note="finite N smears out the transitions between fixed points",
+        note="finite $N$ smears out the transitions between fixed points",
         preset_views={
             "binary perceptron": View(
                 {"prior": ["binary"]}, show=("m", "eps_g"), figures=("binary_perceptron", "amp_steps")

@@ -111,11 +111,18 @@ def get_page_settings(kind_name: str) -> Page:
     return PAGES[kind_name]
 
 
-def list_slider_keys(kind_name: str) -> list[str]:
-    """Return the keys with sliders: numeric axes and parameters, and the sliders of the page."""
+def list_slider_keys(kind_name: str, config: Mapping[str, Any] = {}) -> list[str]:
+    """Return the keys with sliders: numeric axes and parameters, and the sliders of the page.
+
+    A config excludes the keys that do not apply to its teacher, weights, ...
+    """
     kind, page = get_kinds()[kind_name], get_page_settings(kind_name)
     names = dict.fromkeys([*kind.axis_names(), *page.further_slider_keys, kind.USUAL_X_KEY, *page.time_keys])
-    return [name for name in names if kind.describe(name).numeric and name not in page.keys_without_slider]
+    excluded = {*page.keys_without_slider}
+    for name, (deciding_key, values) in kind.list_key_conditions().items() if config else ():
+        if {*values}.isdisjoint(ensure_tuple(config.get(deciding_key, get_default_value(kind_name, deciding_key)))):
+            excluded.add(name)
+    return [name for name in names if kind.describe(name).numeric and name not in excluded]
 
 
 def get_slider_stops(kind_name: str, name: str) -> tuple[float, ...]:
@@ -449,15 +456,21 @@ def find_several_valued_key(kind_name: str, config: Mapping[str, Any], x: str) -
     return next((name for name in names if isinstance(config.get(name), list) and len(config[name]) > 1), "")
 
 
-def list_nearby_values(kind_name: str, name: str, value: Any) -> list[Any]:
-    """Return three values of a key around its current value."""
-    stops = [*get_slider_stops(kind_name, name)]
+def list_nearby_values(kind_name: str, name: str, value: Any, num_curves: int = 1) -> list[Any]:
+    """Return up to three values of a key around its current value, each with `num_curves` curves in a chart.
+
+    >>> list_nearby_values("rule", "K", 3), list_nearby_values("rule", "K", 3, 3), list_nearby_values("rule", "K", 3, 4)
+    ([2, 3, 4], [2, 3], [3])
+    """
+    stops, count = [*get_slider_stops(kind_name, name)], min(3, MAX_CURVES_PER_CHART // num_curves)
+    if count < 2:
+        return [value]
     if not stops:
         low, high, _ = get_slider_range(kind_name, name)
-        return sorted({round_float(float(number)) for number in (low, (low + high) / 2, high)})
+        return sorted({round_float(float(number)) for number in np.linspace(low, high, count)})
     index = stops.index(value) if value in stops else 1
-    first = max(0, min(index - 1, len(stops) - 3))
-    return stops[first : first + 3]
+    first = max(0, min(index - 1, len(stops) - count))
+    return stops[first : first + count]
 
 
 def _numbers_from_sections(scenario: AbstractScenario, name: str, config_value: Any) -> Any:

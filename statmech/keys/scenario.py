@@ -115,6 +115,11 @@ class AbstractScenario(ConfigKeys):
         return super().__getattr__(name)  # type: ignore[misc]  # pydantic defines __getattr__ only at run time
 
     @classmethod
+    def list_key_conditions(cls) -> dict[str, tuple[str, list[str]]]:
+        """Return, for each conditional key, the key it depends on and the values that allow it."""
+        return {}
+
+    @classmethod
     def get_module_name(cls) -> str:
         """Return the path below `statmech` of the module of this kind, shared by its simulation and theory."""
         return cls.__module__.partition(".")[2]

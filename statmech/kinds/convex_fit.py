@@ -165,19 +165,19 @@ class TeacherFit(ConvexFit):
         yield from self._find_uninformative_teachers()
         yield from super()._find_problems()
 
-    def _list_key_conditions(self) -> dict[str, tuple[str, list[str]]]:
-        """Return, for each conditional key, the key it depends on and the values that allow it."""
+    @classmethod
+    def list_key_conditions(cls) -> dict[str, tuple[str, list[str]]]:
         return {key: ("teacher", list_kinds_with_parameter(TEACHERS, key)) for key in TEACHER_PARAMETER_KEYS}
 
     def _is_key_included(self, name: str) -> bool:
         """Return True unless this key is omitted or does not apply to the scenario."""
-        deciding_key, values_with_key = self._list_key_conditions().get(name, ("", []))
+        deciding_key, values_with_key = self.list_key_conditions().get(name, ("", []))
         concerns = not deciding_key or bool({*values_with_key} & {*ensure_tuple(getattr(self, deciding_key))})
         return concerns and super()._is_key_included(name)
 
     def _find_inapplicable_keys(self) -> Iterator[Problem]:
         """Find keys that are set, but do not apply to the chosen loss, teacher or weights."""
-        for key, (deciding_key, values_with_key) in self._list_key_conditions().items():
+        for key, (deciding_key, values_with_key) in self.list_key_conditions().items():
             if not self._is_key_included(key) and getattr(self, key) != type(self).model_fields[key].default:
                 chosen_values = " and ".join(ensure_tuple(getattr(self, deciding_key)))
                 yield (
@@ -219,10 +219,11 @@ class LossFit(TeacherFit):
         yield from super()._find_problems()
         yield from self._find_loss_teacher_conflicts()
 
-    def _list_key_conditions(self) -> dict[str, tuple[str, list[str]]]:
+    @classmethod
+    def list_key_conditions(cls) -> dict[str, tuple[str, list[str]]]:
         mixed_penalties = [name for name, l1_ratio in L1_FRACTIONS_BY_PENALTY.items() if l1_ratio is None]
         return {
-            **super()._list_key_conditions(),
+            **super().list_key_conditions(),
             "l1_ratio": ("penalty", mixed_penalties),
             "rho": ("weights", list_kinds_with_parameter(WEIGHT_DISTRIBUTIONS, "rho")),
         }
