@@ -372,6 +372,7 @@ class ScenarioControls:
         """Stop the simulation and show the error."""
         self.background.stop()
         self.message("error", describe_exception(problem))
+        self.simulate_anyway.visible = False
         self.message("progress", "")
 
     def _get_config_from_controls(self) -> dict[str, Any]:
@@ -397,8 +398,8 @@ class ScenarioControls:
         return {name: value for name, value in config.items() if name not in self._inapplicable_keys}
 
     def _make_scenario(self) -> Any:
+        config = settings.expand_page_config(self.choice, self._get_config_from_controls(), self.x.value)
         try:
-            config = settings.expand_page_config(self.choice, self._get_config_from_controls(), self.x.value)
             full_config, _ = apply_overrides(config, shlex.split(self.more_keys.value or ""))
         except ValueError as problem:
             raise ConfigError(f"other keys: {problem}") from None

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 MAX_TABLE_ROWS = 40
 SINGLE_SEED_MESSAGE = "a single seed has no standard error: nothing to compare"
-DEVIATIONS_TITLE = "simulation - theory, in standard errors (the largest over all recorded times)"
-PREDICTED_DEVIATIONS_TITLE = (
-    "simulation - theory, in standard errors that theory predicts (the largest over all recorded times)"
-)
+DEVIATIONS_TITLE = "simulation - theory, in standard errors"
+PREDICTED_DEVIATIONS_TITLE = f"{DEVIATIONS_TITLE} that theory predicts"
 BOUNDS_TITLE = "runs that satisfy theory's bounds (simulation / bound, the ratio closest to a violation)"
 CONVERGENCE_NOTE = "Theory describes runs that have converged: values are compared only where all runs have."
 UNCONVERGED_MESSAGE = "not judged: in no parameter combination have all runs converged"
@@ -239,6 +237,8 @@ def _make_deviations_table(results: Results) -> Table:
         _select_config_coordinates(deviation_rows[0].cell, results), deviation_rows[0].largest_deviations, converged
     )
     title = PREDICTED_DEVIATIONS_TITLE if predicted else DEVIATIONS_TITLE
+    if any(len(values) > 1 for values in results.scenario.recorded_coordinates.values()):
+        title += " (the largest over all recorded times)"
     reason = results.scenario.expected_deviation_reason
     notes = (
         []
