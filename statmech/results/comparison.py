@@ -20,7 +20,7 @@ the standard deviation of one run (`NAME_std`). Figures and comparisons use `pre
 
 **Where the next order is small** (`find_resolved_std_mask`). The standard deviation s has relative errors of order 1/N.
 Three errors can be estimated from the bias b and the scale x of a variable's fluctuations: x is the value itself for a
-length or an error, and 1 − |R| for a cosine.
+length or an error, and :math:`1-|R|` for a cosine.
 
 - Where the term of order :math:`1/\sqrt N` is small or vanishes, the next term has a spread equal to its mean, b: the
   variance is :math:`s^2 + b^2`, and s is too small by :math:`b^2/2s^2`. All students of an AdaTron with label noise
