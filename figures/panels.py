@@ -506,8 +506,8 @@ def wrap_texts(
     balanced = (_distribute_texts(given_texts, separator, narrower) for narrower in widths)
     lines = next((part for part in balanced if len(part) == len(lines)), lines)
     # a text may be wider than the figure
-    words_by_line = [re.findall(r"(?:\$[^$]*\$|[^ $])+", line) for line in lines]
-    return (separator.rstrip() + "\n").join("\n".join(_distribute_texts(line, " ", width)) for line in words_by_line)
+    parts_by_line = [re.findall(r"(?:\$[^$]*\$|[^ $])+", line) for line in lines]
+    return (separator.rstrip() + "\n").join("\n".join(_distribute_texts(line, " ", width)) for line in parts_by_line)
 
 
 def _distribute_texts(texts: Sequence[str], separator: str, width: float) -> list[str]:

@@ -274,8 +274,8 @@ def set_log_axis_ticks(axis: Any, low: float, high: float) -> None:
         return
     fixed = isinstance(axis.ticker, FixedTicker)
     candidates = [make_log_ticks(low, high, mantissas) for mantissas in LABELLED_MANTISSAS]
-    is_enough = [sum(low <= tick <= high for tick in ticks) >= MIN_NUMBERED_TICKS for ticks in candidates]
-    ticks, minor = next(itertools.compress(candidates, is_enough), []), candidates[-1]
+    is_numbered = [sum(low <= tick <= high for tick in ticks) >= MIN_NUMBERED_TICKS for ticks in candidates]
+    ticks, minor = next(itertools.compress(candidates, is_numbered), []), candidates[-1]
     if not ticks or math.log10(high / low) > MAX_NUMBERED_DECADES:
         if fixed:
             axis.update(ticker=LogTicker(), major_label_overrides={})

@@ -84,16 +84,16 @@ def collect_levels(curves: Sequence[DrawnCurve]) -> list[DrawnCurve]:
 
     A level has a label at its end if some of several curves share it: the index of its symbol, and their common values.
     """
-    groups: dict[tuple[str, str, bytes], list[DrawnCurve]] = {}
+    groups: dict[tuple[str, str, bytes], tuple[np.ndarray, list[DrawnCurve]]] = {}
     for drawn_curve in curves:
         for (symbol, y), linestyle in zip(drawn_curve.curve.reference_levels, cycle(LEVEL_LINE_STYLES), strict=False):
-            groups.setdefault((symbol, linestyle, y.tobytes()), []).append(drawn_curve)
+            groups.setdefault((symbol, linestyle, y.tobytes()), (y, []))[1].append(drawn_curve)
     levels = []
-    for (symbol, linestyle, data), group in groups.items():
+    for (symbol, linestyle, _), (y, group) in groups.items():
         colour = THEORY_COLOUR if len(group) > 1 else group[0].style.points["color"]
         texts = filter(None, (symbol.rpartition("_")[2], get_common_label(group)))
         line_label = ", ".join(texts) if 1 < len(group) < len(curves) else ""
-        level = Curve("", np.zeros(0), theory_x=group[0].curve.theory_x, theory=np.frombuffer(data))
+        level = Curve("", np.zeros(0), theory_x=group[0].curve.theory_x, theory=y)
         style = CurveStyle({"color": colour}, {"color": colour, "linestyle": linestyle}, {})
         levels.append(DrawnCurve(level, style, symbol, line_label))
     return levels

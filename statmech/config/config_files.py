@@ -215,6 +215,7 @@ def _drop_unused_parameters(keys: dict[str, Any], override_by_key: dict[str, str
     kind = get_kind(keys)
     choices = kind.choices() if hasattr(kind, "CHOICE") else {}
     selection = [(choices[key], name) for key in choices for name in _wrap_in_list(keys.get(key, []))]
+    # the names are compared in a list, as a section of a config has no hash
     if not any(key in override_by_key for key in choices) or any(name not in [*names] for names, name in selection):
         return keys
     used_names = {name for registry, class_name in selection for name in get_parameters(registry[class_name])}

@@ -18,7 +18,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -276,9 +275,16 @@ class FixedLengthNetwork(AbstractScenario):
     KINDS: ClassVar = cast(dict[str, type], SPHERE_UNITS)
     FURTHER_CLASS_CHOICES: ClassVar = {"teacher": FIXED_LENGTH_TEACHERS}
     AXES: ClassVar = ("network", "teacher", PARAMETERS, "w", "error", "flip", "noise", "trial_eta", "eta", "N")
-    OMITTED_DEFAULTS: ClassVar = {"M": 1, "K": 1, "w": 1, "noise": 0, "trial_eta": 0} | dict.fromkeys(
-        ("edges", "t", "until")
-    )
+    OMITTED_DEFAULTS: ClassVar = {
+        "M": 1,
+        "K": 1,
+        "w": 1.0,
+        "noise": 0.0,
+        "trial_eta": 0.0,
+        "edges": None,
+        "t": None,
+        "until": None,
+    }
     TITLE: ClassVar = "networks of fixed length"
     CITES: ClassVar = ("benarous2021", "watkin1992", "arnaboldi2024")
     USUAL_X_KEY: ClassVar = "N"
@@ -384,8 +390,10 @@ class FixedLengthNetwork(AbstractScenario):
     def _find_signal_problems(self) -> Iterator[Problem]:
         """Find the first unit and teacher whose steps do not lead to the threshold."""
         names = ("network", "teacher", *self.parameters, "w", "flip", "trial_eta")
-        cells = self.iterate_representative_cells(*names)
-        yield from islice(filter(None, map(find_signal_problem, cells)), 1)
+        for cell in self.iterate_representative_cells(*names):
+            if problem := find_signal_problem(cell):
+                yield problem
+                return
 
     @property
     def variables(self) -> dict[str, Variable]:
