@@ -217,3 +217,10 @@ def test_a_table_says_of_a_network_at_its_best_rate_that_it_does_not_leave_the_p
     ones = np.eye(2)[None].repeat(2, 0)
     left = held.theory.assign(R=held.theory.R.copy(data=ones), Q=held.theory.Q.copy(data=ones))
     assert sentence not in notes_of(replace(held, theory=left))
+
+
+def test_only_tables_of_several_recorded_times_state_that_deviations_are_the_largest_of_them():
+    times, minima = Scenario(rule="hebb", N=20, t=[1, 2], seeds=4), Risk(loss="square", alpha=2, N=20, seeds=4)
+    for scenario, ending in ((times, "(the largest over all recorded times)"), (minima, "in standard errors")):
+        [table] = make_comparison_tables(simulate.run(scenario), theory.solve(scenario))
+        assert table.title.endswith(ending)
